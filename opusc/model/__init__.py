@@ -1,0 +1,1 @@
+"""From syntax tree to model: names resolved, quantities exact, parameters expanded, rules checked."""

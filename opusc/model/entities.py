@@ -1,0 +1,358 @@
+"""The model: what the program describes, with every name resolved and every quantity an integer.
+
+Units: bandwidth bit/s per direction, size bytes, time picoseconds, electrical power milliwatts, money
+US cents, optical loss and level thousandths of a dB or dBm, compute operations per second. Positions count from 1, all
+other indices from 0. None means that the program does not say; whoever needs the number demands it.
+
+Every entity knows where it was written: `span` is the whole, `at("field")` the value of one field.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from opusc.source import Source, Span
+
+__all__ = [
+    "Cable",
+    "CablingKind",
+    "CablingSpec",
+    "Cluster",
+    "Dialect",
+    "Entity",
+    "Fabric",
+    "Gpu",
+    "Job",
+    "Matrix",
+    "Model",
+    "NeuralNetwork",
+    "Nic",
+    "Optics",
+    "Parallelism",
+    "Peers",
+    "PhaseSpec",
+    "Pipeline",
+    "PipelineKind",
+    "RailBy",
+    "RailSpec",
+    "Requirement",
+    "Side",
+    "SwitchKind",
+    "TopologySpec",
+    "Traffic",
+]
+
+
+class Matrix(StrEnum):
+    CROSSBAR = "crossbar"  # joins a side-A (ingress) port to a side-B (egress) port
+    ANY = "any"  # joins any two ports
+
+
+class Optics(StrEnum):
+    DUPLEX = "duplex"  # a transmit and a receive fibre
+    BIDI = "bidi"  # one fibre both ways, through a circulator
+
+
+class Peers(StrEnum):
+    PAIRED = "paired"  # transmitter and receiver of a port go to the same neighbour
+    INDEPENDENT = "independent"  # they may go to different neighbours
+
+
+class Side(StrEnum):
+    A = "A"
+    B = "B"
+
+
+class RailBy(StrEnum):
+    LOCAL_RANK = "local_rank"  # rail = index of the GPU in its node
+    DOMAIN_RANK = "domain_rank"  # rail = index of the GPU in its scale-up domain
+
+
+class Dialect(StrEnum):
+    MEGATRON = "megatron"
+    TORCHTITAN = "torchtitan"
+
+
+class Traffic(StrEnum):
+    """What a phase moves, hence who must reach whom."""
+
+    REDUCTION = "reduction"  # gather, reduce, all-reduce along the topology: it must be connected
+    POINT_TO_POINT = "point_to_point"  # neighbours only, both ways
+    ALL_TO_ALL = "all_to_all"  # every pair: directly, or through relays that the plan names
+
+
+class PipelineKind(StrEnum):
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "one_f_one_b"
+    INTERLEAVED = "interleaved"
+    DUALPIPE = "dualpipe"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entity:
+    """Anything the author wrote."""
+
+    span: Span = field(compare=False, repr=False)
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, name: str) -> Span:
+        """Where the value of a field stands, or the whole entity when it is a default."""
+        return self.spans.get(name, self.span)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchKind(Entity):
+    """One optical circuit switch, as a rail uses it (radix counts positions of one side on a crossbar)."""
+
+    name: str  # as the author named it: `polatis_6000n_192`
+    matrix: Matrix
+    radix: int
+    settle: int | None = None  # ps, mirrors or beams move
+    relock: int | None = None  # ps, transceivers find the light again
+    control: int | None = None  # ps, controller and protocol
+    insertion_loss: int | None = None  # thousandths of a dB
+    power: int | None = None  # mW
+    price: int | None = None  # US cents
+    driver: str | None = None  # which controller format: polatis, sonic, calient, ocp_gnmi
+    address: str | None = None  # management address, without credentials
+    blocked: tuple[int, ...] = ()  # positions that must not be used
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nic(Entity):
+    """The NICs of one role. `ports` is per GPU (per node when `per_node`)."""
+
+    role: str  # "" for the only one
+    ports: int
+    rate: int  # bit/s per port and direction
+    optics: Optics
+    peers: Peers = Peers.PAIRED
+    transceivers: int | None = None
+    per_node: bool = False
+    on_rail: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu(Entity):
+    name: str
+    peak: int | None = None  # operations per second
+    memory: int | None = None  # bytes
+    memory_bandwidth: int | None = None  # bit/s
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuralNetwork(Entity):
+    """The model that a job trains (`model = models.llama3_8b`)."""
+
+    name: str
+    layers: int
+    width: int | None = None
+    feed_forward: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    vocabulary: int | None = None
+    sequence: int | None = None
+    experts: int | None = None
+    experts_per_token: int | None = None
+    tied_embeddings: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster(Entity):
+    """Nodes of GPUs, grouped into scale-up domains.
+
+    GPUs are numbered node by node: GPU g is in node g // gpus_per_node at local rank g % gpus_per_node, and
+    in domain g // gpus_per_domain at domain rank g % gpus_per_domain. A job occupies the first `use` GPUs
+    of each domain.
+    """
+
+    name: str
+    node_count: int
+    gpus_per_node: int
+    gpus_per_domain: int
+    use: int  # GPUs of a domain that a job occupies, 1..gpus_per_domain
+    nics: tuple[Nic, ...]
+    gpu: Gpu | None = None
+    scale_up: int | None = None  # bit/s per GPU and direction
+
+    @property
+    def gpu_count(self) -> int:
+        return self.node_count * self.gpus_per_node
+
+    @property
+    def domain_count(self) -> int:
+        return self.gpu_count // self.gpus_per_domain
+
+    @property
+    def rail_nic(self) -> Nic:
+        """The NIC whose ports are on the rails (a rule guarantees that there is exactly one)."""
+        return next(nic for nic in self.nics if nic.on_rail)
+
+
+class CablingKind(StrEnum):
+    IN_ORDER = "in_order"  # node by node, GPU by GPU, port by port, from position 1
+    SHARE = "share"  # as in_order, but each rail in its own range of one chassis' positions
+    LISTED = "listed"  # every cable stated, inline or in CSV files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cable(Entity):
+    """One stated cable: the switch position on which a NIC port ends.
+
+    The switch is that of the GPU's rail, the port's plane and the node's block. `receive` is set only on an
+    `any` matrix with duplex optics, where receive has a position of its own.
+    """
+
+    node: int
+    gpu: int  # local rank in the node
+    port: int
+    position: int
+    side: Side | None = None  # bidi optics on a crossbar
+    receive: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CablingSpec(Entity):
+    kind: CablingKind
+    share: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (rail, positions in order)
+    cables: tuple[Cable, ...] = ()
+    sides: tuple[Side, ...] = ()  # per port, for bidi optics on a crossbar: default A, B, A, B, ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RailSpec(Entity):
+    """One rail: its switches in plane-major order, `switches[plane * blocks + block]`."""
+
+    index: int
+    switches: tuple[SwitchKind, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fabric(Entity):
+    name: str
+    cluster: Cluster
+    rail_by: RailBy
+    rails: tuple[RailSpec, ...]
+    planes: int  # 1: every port of a GPU ends on the same switch; P: port p ends on plane p % P
+    blocks: int  # switches of a rail and plane, each taking node_count / blocks consecutive nodes
+    cabling: CablingSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallelism(Entity):
+    """Degrees as stated. `dp` is the whole data-parallel degree; replicate * shard = dp where split."""
+
+    tp: int = 1
+    cp: int = 1
+    dp: int = 1
+    pp: int = 1
+    ep: int = 1
+    dp_replicate: int | None = None
+    dp_shard: int | None = None
+    expert_tp: int | None = None
+
+    @property
+    def split(self) -> bool:
+        return self.dp_shard is not None
+
+    @property
+    def world(self) -> int:
+        return self.tp * self.cp * self.dp * self.pp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline(Entity):
+    kind: PipelineKind
+    chunks: int = 1  # virtual stages per pipeline rank
+
+
+#: Edges among n vertices, each with the place and loop iteration that made it, for n >= 1.
+EdgeRule = Callable[[int], tuple[tuple[int, int, Span], ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologySpec(Entity):
+    """A topology word with its arguments.
+
+    `name` is one of ring, chain, pairs, edges, rotor, mesh, hypercube, flattened_butterfly, or the name of a topology
+    written in the language. `edges` gives the edges for a group of n vertices, for `pairs` and `edges` with
+    `of`, and for topologies written in the language; it is None for the named ones.
+    """
+
+    name: str
+    dims: tuple[int, ...] | None = None
+    edges: EdgeRule | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSpec(Entity):
+    """A kind of traffic and the axes it runs over.
+
+    `axes` are names of the dense grid (tp, cp, dp, dp.replicate, dp.shard, pp) or of the expert grid
+    (expert_tp, ep, edp, dp.replicate where split, pp), never a mix. `stated` is False for a default that the
+    author did not write.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    topology: TopologySpec
+    traffic: Traffic
+    hold: int | None = None  # ps
+    stated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement(Entity):
+    """A `require` that holds, or one that this version cannot check yet.
+
+    Those that fail never reach the model: they are errors.
+    """
+
+    text: str  # the condition as written
+    checked: bool
+    needs: tuple[str, ...] = ()  # what it waits for, e.g. ("overhead",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Entity):
+    """A training job on a fabric.
+
+    `order` is innermost first over the axes of its dialect. `nodes` are the nodes it may use, in placement order (all
+    when None). `phases` are the defaults and the stated ones, defaults first, in the order
+    dp, dp.shard, dp.replicate, cp, pp, ep, edp, embedding, then stated ones as written.
+    """
+
+    name: str
+    fabric: Fabric
+    parallelism: Parallelism
+    dialect: Dialect | None
+    order: tuple[str, ...]
+    phases: tuple[PhaseSpec, ...]
+    pipeline: Pipeline
+    nodes: tuple[int, ...] | None = None
+    stages: tuple[int, ...] | None = None  # layers of each pipeline stage
+    sharding: str = "none"
+    network: NeuralNetwork | None = None
+    batch: int | None = None
+    microbatches: int | None = None
+    policy: str | None = None
+    relay_allowed: bool = True
+    schedule: tuple[str, ...] = ()  # phase names in order, when stated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A whole program: exactly one job on one fabric, in this version."""
+
+    job: Job
+    requirements: tuple[Requirement, ...]
+    parameters: Mapping[str, str]  # name -> value as canonical text, for the manifest
+    sources: tuple[Source, ...] = field(compare=False, repr=False)
+
+    @property
+    def fabric(self) -> Fabric:
+        return self.job.fabric
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.job.fabric.cluster

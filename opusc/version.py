@@ -1,0 +1,3 @@
+"""The version, in a file of its own so that `opusc --version` imports nothing else."""
+
+__version__ = "0.1.0"
