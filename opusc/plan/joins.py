@@ -1,0 +1,183 @@
+"""Joins: point-to-point links between pipeline stages, with the scale-up hops that they need.
+
+Neighbouring stages in one domain are one vertex. A link ends on the rail of the stage it enters; where the
+stage it leaves is on another rail, traffic first hops inside the domain to the GPU that is on the right one:
+a relay, which the plan records.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opusc.diagnostics import Diagnostics
+from opusc.model.entities import PhaseSpec
+from opusc.plan.groups import Placement
+from opusc.plan.neighbours import Table, targets
+from opusc.plan.plan import Instances, Int32, Link, Shape
+from opusc.plan.ports import PortModel
+from opusc.plan.topologies import shape
+
+__all__ = ["Hop", "join_instances"]
+
+
+@dataclass(frozen=True, eq=False)
+class Hop:
+    """Relays of one phase, as columns: traffic between `rank` and `peer` in a scope passes GPU `via`."""
+
+    scope: Int32
+    rank: Int32
+    peer: Int32
+    via: Int32
+
+
+def join_instances(
+    phase: PhaseSpec,
+    ranks: Int32,
+    placement: Placement,
+    ports: PortModel,
+    sink: Diagnostics,
+) -> tuple[tuple[Instances, ...], tuple[tuple[int, ...], ...], tuple[Hop, ...]]:
+    """Links between stages, for pipelines given as rows of ranks by stage: shape (pipelines, stages).
+
+    Returns the instances, the scopes (pairs of stages) that they use, and the relays.
+    """
+    builder = _Builder(phase, ranks, placement, ports, sink)
+    if phase.topology.edges is None and phase.topology.name in ("ring", "chain"):
+        builder.add_runs()
+    else:
+        builder.add_edges()
+    return builder.finish()
+
+
+class _Builder:
+    def __init__(
+        self, phase: PhaseSpec, ranks: Int32, placement: Placement, ports: PortModel, sink: Diagnostics
+    ) -> None:
+        self.phase, self.ranks, self.placement, self.ports, self.sink = phase, ranks, placement, ports, sink
+        self.gpus = placement.gpu_of_rank[ranks]
+        self.domains = placement.domain(self.gpus)
+        self.found: list[tuple[Shape, Int32, Int32, list[tuple[int, int] | None], Int32]] = []
+        self.hops: list[tuple[tuple[int, int], Int32, Int32, Int32]] = []
+
+    # Chains and rings: runs of stages in one domain are one vertex.
+
+    def add_runs(self) -> None:
+        changes = np.zeros(self.gpus.shape, dtype=np.int32)
+        changes[:, 1:] = self.domains[:, 1:] != self.domains[:, :-1]
+        ring = self.phase.topology.name == "ring"
+        closed = self.domains[:, 0] == self.domains[:, -1]
+        patterns, which = np.unique(
+            np.c_[np.cumsum(changes, axis=1), closed if ring else np.zeros_like(closed)],
+            axis=0,
+            return_inverse=True,
+        )
+        for number, pattern in enumerate(patterns):
+            run, same_ends = pattern[:-1], bool(pattern[-1])
+            rows = np.flatnonzero(which.ravel() == number).astype(np.int32)
+            n = int(run[-1]) + 1
+            if n > 1:
+                self._add_pattern(run, rows, n, wrap=ring and not same_ends)
+
+    def _add_pattern(self, run: Int32, rows: Int32, n: int, *, wrap: bool) -> None:
+        form = shape(self.phase, n, self.ports, self.sink)
+        if form is None:
+            return
+        first = np.searchsorted(run, np.arange(n))
+        last = np.searchsorted(run, np.arange(n), side="right") - 1
+        entries = self.gpus[np.ix_(rows, first)]
+        exits = self.gpus[np.ix_(rows, last)].copy()
+        scopes: list[tuple[int, int] | None] = [None] * n
+        for v in range(n if wrap else n - 1):
+            w = (v + 1) % n
+            join = (int(last[v]), int(first[w]))
+            scopes[v] = join
+            exits[:, v] = self._relayed(rows, join)
+        self.found.append((form, exits, entries, scopes, rows))
+
+    # Explicit edges among stages: each edge on its own, since a stage may need another rail for each.
+
+    def add_edges(self) -> None:
+        stages = self.gpus.shape[1]
+        form = shape(self.phase, stages, self.ports, self.sink)
+        if form is None:
+            return
+        for step, links in enumerate(form.steps):
+            for link in links:
+                for a, b in enumerate(targets(link.neighbour, stages).tolist()):
+                    if b >= 0:
+                        self._add_edge(form, step, link, a, b)
+
+    def _add_edge(self, form: Shape, step: int, link: Link, a: int, b: int) -> None:
+        rows = np.flatnonzero(self.domains[:, a] != self.domains[:, b]).astype(np.int32)
+        if not len(rows):
+            return
+        pair = Link(Table((1, -1)), link.out_port, link.in_port, link.directions, link.copy)
+        steps = tuple((pair,) if s == step else () for s in range(len(form.steps)))
+        small = Shape(2, steps, form.copies, form.fewest_steps, named=False)
+        lower, upper = self._relayed(rows, (a, b)), self.gpus[rows, b]
+        members = np.stack([lower, upper], axis=1)
+        self.found.append((small, members, members, [(a, b), None], rows))
+
+    # Relays.
+
+    def _relayed(self, rows: Int32, join: tuple[int, int]) -> Int32:
+        """The GPUs from which links of a join leave: the stage's own, or the one in its domain on the right rail."""
+        a, b = join
+        own, peer = self.gpus[rows, a], self.gpus[rows, b]
+        place = self.placement
+        per_domain = place.job.fabric.cluster.gpus_per_domain
+        direct = (place.lane(own) == place.lane(peer)) & (place.rail(own) == place.rail(peer))
+        via = (place.domain(own) * per_domain + place.lane(peer)).astype(np.int32)
+        lost = ~direct & (place.rail(via) != place.rail(peer))
+        for at in np.flatnonzero(lost).tolist():
+            # The namesake is on another rail (domains that are part of a node): any GPU on that rail will do.
+            inside = np.arange(per_domain, dtype=np.int32) + place.domain(own[at : at + 1]) * per_domain
+            fitting = inside[place.rail(inside) == place.rail(peer[at : at + 1])]
+            if not len(fitting):
+                self._no_rail(rows[at], join)
+                return own
+            via[at] = fitting[0]
+        result = np.where(direct, own, via).astype(np.int32)
+        if not direct.all():
+            self._record(rows[~direct], join, result[~direct])
+        return result
+
+    def _record(self, rows: Int32, join: tuple[int, int], via: Int32) -> None:
+        rank, peer = self.ranks[rows, join[0]], self.ranks[rows, join[1]]
+        if not self.placement.job.relay_allowed:
+            self.sink.error(
+                "OPUS406",
+                f"phase `{self.phase.name}` needs a relay between stages {join[0]} and {join[1]}, and "
+                "`relay = forbid` rules it out",
+                self.placement.job.at("relay"),
+                f"rank {rank[0]} and rank {peer[0]} are on different rails",
+                notes=[f"traffic of rank {rank[0]} would pass GPU {via[0]}, which is on the rail of rank {peer[0]}"],
+                help="allow relays, or choose degrees so that a stage fills whole nodes",
+            )
+        self.hops.append((join, rank, peer, via))
+
+    def _no_rail(self, row: int, join: tuple[int, int]) -> None:
+        rank, peer = int(self.ranks[row, join[0]]), int(self.ranks[row, join[1]])
+        self.sink.error(
+            "OPUS407",
+            f"phase `{self.phase.name}` cannot join rank {rank} and rank {peer}: no GPU in the domain of rank "
+            f"{rank} is on the rail of rank {peer}",
+            self.phase.span,
+            f"stages {join[0]} and {join[1]}",
+            help="use `rail_by = domain_rank`, so that every domain reaches every rail",
+        )
+
+    def finish(self) -> tuple[tuple[Instances, ...], tuple[tuple[int, ...], ...], tuple[Hop, ...]]:
+        used = {join for *_, scopes, _ in self.found for join in scopes if join is not None}
+        ordered = tuple(sorted(used))
+        index = {join: number for number, join in enumerate(ordered)}
+        instances = []
+        for form, exits, entries, scopes, rows in self.found:
+            scope = np.array([-1 if join is None else index[join] for join in scopes], dtype=np.int32)
+            whole = np.broadcast_to(scope[None, :], exits.shape).astype(np.int32)
+            instances.append(Instances(form, exits, entries, whole, rows))
+        hops = tuple(
+            Hop(np.full(len(rank), index[join], dtype=np.int32), rank, peer, via)
+            for join, rank, peer, via in self.hops
+        )
+        return tuple(instances), ordered, hops
