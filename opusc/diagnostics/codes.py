@@ -18,4 +18,18 @@ class Code(NamedTuple):
 
 CODES: dict[str, Code] = {
     "OPUS001": Code("unexpected-text", "The text here is not what the grammar expects"),
+    "OPUS301": Code("too-few-positions", "A switch has fewer positions than the cluster's ports need"),
+    "OPUS302": Code("impossible-cable", "A stated cable ends where there is nothing to end on"),
+    "OPUS303": Code("doubled-cable", "A NIC port or a switch position has two cables"),
+    "OPUS401": Code("no-ports-to-join", "No two NIC ports can be joined"),
+    "OPUS402": Code("not-a-power-of-two", "A hypercube needs a power of two"),
+    "OPUS403": Code("wrong-dimensions", "The dimensions do not multiply to the number of domains"),
+    "OPUS404": Code("not-pairs", "Pairs must join every domain at most once"),
+    "OPUS405": Code("uneven-group", "A group's members are on different rails in different domains"),
+    "OPUS406": Code("relay-forbidden", "A phase needs a relay that the job forbids"),
+    "OPUS407": Code("no-common-rail", "Two stages have no rail in common"),
+    "OPUS408": Code("uncabled-port", "A phase needs a NIC port that has no cable"),
+    "OPUS409": Code("across-switches", "A link would cross from one switch to another"),
+    "OPUS410": Code("unreachable", "All-to-all traffic has no way between some domains"),
+    "OPUS411": Code("tensor-group-outside-domain", "Tensor parallelism leaves its scale-up domain"),
 }

@@ -127,9 +127,7 @@ class Diagnostics:
             raise CompileError(self)
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(
-            sorted(self._found.values(), key=lambda d: (d.span.source.name, d.span.start, d.span.end, d.code))
-        )
+        return iter(sorted(self._found.values(), key=lambda d: (d.span.source.name, d.span.start, d.span.end, d.code)))
 
     def __len__(self) -> int:
         return len(self._found)
