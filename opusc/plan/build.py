@@ -24,7 +24,8 @@ def build_plan(model: Model, sink: Diagnostics) -> Plan | None:
         return None
     switches, cabling = cable(job, sink)
     ports = port_model(job.fabric)
-    planned, hops = [], []
+    planned: list[PlannedPhase] = []
+    hops: list[tuple[Hop, ...]] = []
     for spec in job.phases:
         phase, own_hops = _plan_phase(len(planned), spec, placement, ports, sink)
         planned.append(phase)

@@ -80,7 +80,7 @@ def cable(job: Job, sink: Diagnostics) -> tuple[tuple[Switch, ...], Cabling]:
 def _switches(layout: _Layout, cabling: Cabling) -> tuple[Switch, ...]:
     fabric = layout.fabric
     used = _positions_used(layout, cabling)
-    switches = []
+    switches: list[Switch] = []
     rails = [tuple(rail.index for rail in fabric.rails)] if layout.shared else [(r.index,) for r in fabric.rails]
     for group in rails:
         for plane in range(fabric.planes):
@@ -151,7 +151,7 @@ def _fill(
             return [(rail, needed, len(allowed), kind, blocked)]
         # Shape (GPUs, ports, positions a port takes): node by node, port by port.
         table = np.array(positions, dtype=np.int32).reshape(len(gpus), len(ports), per_port)
-        at = np.ix_(gpus, ports)
+        at = np.ix_(gpus, np.array(ports, dtype=np.int32))
         cabling.switch[at] = index
         if side is not Side.B:
             cabling.ingress[at] = table[:, :, 0]
@@ -176,9 +176,7 @@ def _avoid_blocked(allowed: Sequence[int], needed: int, kind: SwitchKind) -> lis
     return [p for p in kept if p is not None]
 
 
-def _report_short(
-    layout: _Layout, short: list[tuple[int, int, int, SwitchKind, int]], sink: Diagnostics
-) -> None:
+def _report_short(layout: _Layout, short: list[tuple[int, int, int, SwitchKind, int]], sink: Diagnostics) -> None:
     if not short:
         return
     fabric, cluster = layout.fabric, layout.fabric.cluster
@@ -330,4 +328,3 @@ def _usable(position: int, kind: SwitchKind, row: Cable, rail: int, sink: Diagno
 
 def _twice(row: Cable, before: Cable, message: str, sink: Diagnostics) -> None:
     sink.error("OPUS303", message, row.span, "second", secondary=[Label(before.span, "first")])
-

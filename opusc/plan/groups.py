@@ -22,7 +22,7 @@ __all__ = ["Placement", "collective_instances"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the ranks of a job are: the GPU of each rank, and per GPU its domain (in placement order), lane and rail."""
+    """Where the ranks of a job are: the GPU of each rank, and of each GPU its domain, lane and rail."""
 
     job: Job
     gpu_of_rank: Int32
@@ -122,7 +122,6 @@ def _report_uneven(
     sink: Diagnostics,
 ) -> None:
     """Groups that are no product of domains and local ranks: an error where no rail is left, else a warning."""
-    broken &= ~(served & (np.ptp(placement.domain(placement.gpu_of_rank[ranks]), axis=1) == 0))
     for bad, severe in ((~served, True), (broken & served, False)):
         rows = np.flatnonzero(bad)
         if not len(rows):
@@ -130,15 +129,11 @@ def _report_uneven(
         members = ranks[rows[0]]
         odd = _odd_ones(members, placement)
         shown = ", ".join(map(str, odd[:8].tolist())) + (", ..." if len(odd) > 8 else "")
-        message = (
-            f"{len(rows)} of the {len(ranks)} groups of phase `{phase.name}` have no rail that reaches all their domains"
-            if severe
-            else f"{len(rows)} of the {len(ranks)} groups of phase `{phase.name}` use fewer rails than they have members a domain"
-        )
+        what = "have no rail that reaches all their domains" if severe else "cannot use all rails of their members"
         add = sink.error if severe else sink.warning
         add(
             "OPUS405",
-            message,
+            f"{len(rows)} of the {len(ranks)} groups of phase `{phase.name}` {what}",
             phase.span,
             f"rank{'s' * (len(odd) > 1)} {shown} break the pattern",
             notes=[
@@ -156,7 +151,8 @@ def _odd_ones(members: Int32, placement: Placement) -> Int32:
     key = lanes.astype(np.int64) * (int(placement.rail(gpus).max()) + 1) + placement.rail(gpus)
     count = {k: int((key == k).sum()) for k in np.unique(key).tolist()}
     everywhere = len(np.unique(domains))
-    return members[np.array([count[k] < everywhere for k in key.tolist()])]
+    odd: Int32 = members[np.array([count[k] < everywhere for k in key.tolist()])]
+    return odd
 
 
 def _brief(members: Int32) -> str:

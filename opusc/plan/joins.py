@@ -135,9 +135,9 @@ class _Builder:
             fitting = inside[place.rail(inside) == place.rail(peer[at : at + 1])]
             if not len(fitting):
                 self._no_rail(rows[at], join)
-                return own
+                break
             via[at] = fitting[0]
-        result = np.where(direct, own, via).astype(np.int32)
+        result: Int32 = np.where(direct, own, via).astype(np.int32)
         if not direct.all():
             self._record(rows[~direct], join, result[~direct])
         return result
@@ -177,7 +177,6 @@ class _Builder:
             whole = np.broadcast_to(scope[None, :], exits.shape).astype(np.int32)
             instances.append(Instances(form, exits, entries, whole, rows))
         hops = tuple(
-            Hop(np.full(len(rank), index[join], dtype=np.int32), rank, peer, via)
-            for join, rank, peer, via in self.hops
+            Hop(np.full(len(rank), index[join], dtype=np.int32), rank, peer, via) for join, rank, peer, via in self.hops
         )
         return tuple(instances), ordered, hops

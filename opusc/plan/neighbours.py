@@ -114,7 +114,7 @@ Neighbour: TypeAlias = Rotation | Advance | Round | Table
 
 def _both(a: Term, b: Term) -> Term:
     """Conjunction that works for numpy arrays and, through `z3.And`, for terms."""
-    if isinstance(a, np.ndarray) or isinstance(a, bool | np.bool_):
+    if isinstance(a, np.ndarray):
         return a & b
     import z3
 

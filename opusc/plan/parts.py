@@ -75,10 +75,10 @@ def circuits_and_parts(
     scopes = max((len(phase.scopes) for phase in phases), default=1)
     key = (phase_of.astype(np.int64) * scopes + scope_of) * steps + step_of
     keys, part = np.unique(key, return_inverse=True)
-    part = part.astype(np.int32).ravel()
-    order = np.lexsort((ingress, switch, part))
-    start = np.searchsorted(part[order], np.arange(len(keys) + 1))
-    circuits = Circuits(part[order], switch[order], ingress[order], egress[order], start.astype(np.int64))
+    part_of: Int32 = part.astype(np.int32).ravel()
+    order = np.lexsort((ingress, switch, part_of))
+    start = np.searchsorted(part_of[order], np.arange(len(keys) + 1))
+    circuits = Circuits(part_of[order], switch[order], ingress[order], egress[order], start.astype(np.int64))
     parts = []
     for index, value in enumerate(keys.tolist()):
         planned = phases[value // (scopes * steps)]
@@ -136,9 +136,7 @@ def _draw(
     return found
 
 
-def _joinable(
-    phase: PlannedPhase, link: Link, lower: Int32, upper: Int32, wiring: Wiring, sink: Diagnostics
-) -> bool:
+def _joinable(phase: PlannedPhase, link: Link, lower: Int32, upper: Int32, wiring: Wiring, sink: Diagnostics) -> bool:
     """Whether both ends of every link are cabled, to one switch, on sides that can be joined."""
     cabling = wiring.cabling
     for gpu, port in ((lower, link.out_port), (upper, link.in_port)):
@@ -162,7 +160,7 @@ def _joinable(
         fabric = wiring.cluster
         sink.error(
             "OPUS409",
-            f"phase `{phase.name}` cannot join {ends[0]} and {ends[1]}: one is on {names[0]}, the other on {names[1]}",
+            f"phase `{phase.name}` cannot join {ends[0]} on {names[0]} and {ends[1]} on {names[1]}",
             phase.spec.span,
             f"{len(apart)} such link{'s' * (len(apart) > 1)}",
             secondary=[Label(fabric.span, f"`{fabric.name}`")],
@@ -176,7 +174,7 @@ def _joinable(
             ends = [_gpu_name(wiring.cluster, int(gpu[same[0]])) for gpu in (lower, upper)]
             sink.error(
                 "OPUS401",
-                f"phase `{phase.name}` cannot join {ends[0]} and {ends[1]}: both ports are on the same side of the switch",
+                f"phase `{phase.name}` cannot join {ends[0]} and {ends[1]}: both ports are on one side of the switch",
                 phase.spec.span,
                 help="cable one of them to the other side, or use `matrix = any`",
             )

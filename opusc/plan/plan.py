@@ -1,8 +1,8 @@
 """The plan: every circuit of every part, as integers in arrays, with tables back to names and source.
 
-Circuits are columns, sorted by part, then switch, then ingress; part p owns rows start[p]..start[p + 1]. A part knows its phase, step
-and scope; a phase knows the groups it serves and how their links use the ports. Nothing in a plan is
-enumerated over configurations: which parts may hold together follows from `exclusions`.
+Circuits are columns, sorted by part, then switch, then ingress; part p owns rows start[p] up to start[p + 1].
+A part knows its phase, step and scope; a phase knows the groups it serves and how their links use the ports.
+Nothing in a plan is enumerated over configurations: which parts may hold together follows from `exclusions`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -41,7 +41,8 @@ def routes(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> Routes | None:
         a, b = unreachable[0].tolist()
         sink.error(
             "OPUS410",
-            f"phase `{phase.name}` is all-to-all, and its topology never leads from domain {a} of a group to domain {b}",
+            f"phase `{phase.name}` is all-to-all, and its topology never leads from domain {a} of a group "
+            f"to domain {b}",
             phase.at("topology"),
             f"{len(unreachable)} of {n * (n - 1)} pairs are cut off",
             help="use `rotor`, which meets every neighbour in turn",

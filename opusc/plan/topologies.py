@@ -163,8 +163,7 @@ def _all_neighbours(dims: list[int], n: int, ports: PortModel) -> Shape:
                 steps.append([])
             steps[-1].append(link)
     links = tuple(
-        tuple(Link(f, *slot, directions) for (f, directions), slot in zip(step, slots, strict=False))
-        for step in steps
+        tuple(Link(f, *slot, directions) for (f, directions), slot in zip(step, slots, strict=False)) for step in steps
     )
     return Shape(n, links, copies=1, fewest_steps=-(-total // len(slots)), named=True)
 
@@ -202,9 +201,7 @@ def _repeated(n: int, links: Sequence[tuple[Neighbour, Directions]], slots: Sequ
 # --- explicit graphs -----------------------------------------------------------------------------
 
 
-def _explicit(
-    phase: PhaseSpec, n: int, edges: list[Edge], ports: PortModel, sink: Diagnostics
-) -> Shape | None:
+def _explicit(phase: PhaseSpec, n: int, edges: list[Edge], ports: PortModel, sink: Diagnostics) -> Shape | None:
     """Pairs, edges, and topologies written in the language: never repeated, however many ports there are."""
     if phase.topology.name == "pairs" and not _is_matching(phase, edges, n, sink):
         return None
