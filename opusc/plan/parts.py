@@ -194,10 +194,9 @@ def exclusions(circuits: Circuits, switches: Sequence[Switch]) -> Int32:
     base = circuits.switch.astype(np.int64) * span
     part_count = len(circuits.start) - 1
     # One entry a (port, part), ports sorted, parts sorted within a port.
-    entries = np.unique(
-        np.concatenate([base + circuits.ingress, base + circuits.egress]) * part_count
-        + np.concatenate([circuits.part, circuits.part])
-    )
+    ports = np.concatenate([base + circuits.ingress, base + circuits.egress])
+    entries = np.sort(ports * part_count + np.concatenate([circuits.part, circuits.part]))
+    entries = entries[np.r_[True, entries[1:] != entries[:-1]]]
     port, part = entries // part_count, entries % part_count
     first = np.flatnonzero(np.r_[True, port[1:] != port[:-1]])
     length = np.diff(np.r_[first, len(port)])
@@ -205,6 +204,20 @@ def exclusions(circuits: Circuits, switches: Sequence[Switch]) -> Int32:
     # Most ports serve the same few parts: collect the distinct sets, then their pairs.
     for size in np.unique(length[length > 1]).tolist():
         rows = part[first[length == size][:, None] + np.arange(size)[None, :]]
-        for together in np.unique(rows, axis=0).tolist():
+        for together in _distinct_rows(rows, part_count).tolist():
             pairs.update((a, b) for i, a in enumerate(together) for b in together[i + 1 :])
     return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+
+
+def _distinct_rows(rows: Int64, bound: int) -> Int64:
+    """The different rows of an array of numbers below `bound`: a column at a time, each row's prefix as one number."""
+    prefix = np.zeros(len(rows), dtype=np.int64)
+    chosen = prefix
+    for column in rows.T:
+        key = prefix * bound + column
+        order = np.argsort(key, kind="stable")
+        new = np.r_[True, np.diff(key[order]) != 0]
+        prefix = np.empty_like(key)
+        prefix[order] = np.cumsum(new) - 1
+        chosen = order[new]
+    return rows[chosen]
