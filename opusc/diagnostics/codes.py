@@ -32,4 +32,6 @@ CODES: dict[str, Code] = {
     "OPUS409": Code("across-switches", "A link would cross from one switch to another"),
     "OPUS410": Code("unreachable", "All-to-all traffic has no way between some domains"),
     "OPUS411": Code("tensor-group-outside-domain", "Tensor parallelism leaves its scale-up domain"),
+    "OPUS901": Code("internal-error", "A stage of opusc failed in a way that no rule foresaw"),
+    "OPUS902": Code("out-of-memory", "opusc ran out of memory or stack"),
 }

@@ -37,7 +37,7 @@ class Mark:
 
 def clean(text: str, *, keep_lines: bool = False) -> str:
     """Text from anywhere, made safe to print: no control or direction-changing characters."""
-    return "".join(c if _printable(c) or keep_lines and c == "\n" else "\ufffd" for c in text)
+    return "".join(c if _printable(c) or (keep_lines and c == "\n") else "\ufffd" for c in text)
 
 
 def glyphs(line: str) -> Glyphs:

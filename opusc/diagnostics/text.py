@@ -33,7 +33,7 @@ def render(diagnostics: Iterable[Diagnostic], *, width: int = 80, colour: bool =
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
     """`2 errors, 1 warning`; empty when there are none."""
-    counts = {severity: 0 for severity in Severity}
+    counts = dict.fromkeys(Severity, 0)
     for diagnostic in diagnostics:
         counts[diagnostic.severity] += 1
     return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n)

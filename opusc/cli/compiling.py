@@ -1,0 +1,104 @@
+"""What the commands that take programs share: read, compile, and say what is wrong in the wanted form."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opusc.cli import terminal
+from opusc.cli.terminal import UsageError
+from opusc.diagnostics import CompileError, Diagnostic
+from opusc.diagnostics.suggest import closest
+from opusc.source import Source
+
+if TYPE_CHECKING:
+    from opusc.driver import Compilation
+
+__all__ = ["Messages", "Outcome", "compile_one", "compiled", "exit_code", "read_program"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A compilation, or None with the exit code that its messages ask for."""
+
+    compilation: "Compilation | None"
+    code: int
+
+
+class Messages:
+    """Diagnostics of all programs of one command. Text goes to stderr at once; the forms for programs go to
+    stdout: one-liners at once, JSON as one document at the end."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self.found: list[Diagnostic] = []
+
+    def add(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.found += diagnostics
+        if self.form == "text":
+            from opusc.diagnostics.text import render
+
+            colour = terminal.use_colour(sys.stderr)
+            sys.stderr.write(render(diagnostics, width=terminal.width(), colour=colour))
+        elif self.form == "concise":
+            from opusc.diagnostics import concise
+
+            sys.stdout.write(concise.render(diagnostics))
+
+    def close(self) -> None:
+        if self.form == "json":
+            from opusc.diagnostics import json
+
+            sys.stdout.write(json.render(self.found))
+        elif self.form == "text" and self.found:
+            from opusc.diagnostics.text import summary
+
+            print(summary(self.found), file=sys.stderr)
+
+
+def read_program(name: str, topics: Sequence[str] = ()) -> Source:
+    """The text of a file, or of standard input for `-`. Raises UsageError, and CompileError for bad text."""
+    from opusc.driver import decode, read
+
+    if name == "-":
+        return decode("<stdin>", sys.stdin.buffer.read())
+    try:
+        return read(Path(name))
+    except OSError as error:
+        meant = closest(name, topics)
+        hint = f"; did you mean the topic `{meant}`?" if meant else ""
+        raise UsageError(f"cannot read `{name}`: {error.strerror or error}{hint}") from error
+
+
+def compile_one(name: str, options: argparse.Namespace, messages: Messages, topics: Sequence[str] = ()) -> Outcome:
+    """Compile one program and put its messages out."""
+    from opusc.driver import STAGES, compile_source
+    from opusc.progress import Progress
+
+    root = Path(options.root) if options.root else Path.cwd() if name == "-" else Path(name).parent
+    if not root.is_dir():
+        raise UsageError(f"`--root {options.root}` is not a folder")
+    try:
+        source = read_program(name, topics)
+        with Progress(STAGES).shown() as progress:
+            compilation = compile_source(source, root, dict(options.params), progress.enter)
+    except CompileError as error:
+        messages.add(list(error.diagnostics))
+        return Outcome(None, exit_code(error))
+    messages.add(list(compilation.diagnostics))
+    return Outcome(compilation, 0)
+
+
+def exit_code(error: CompileError) -> int:
+    """1 when the program is wrong, 2 when opusc is."""
+    return 2 if any(d.code.startswith("OPUS9") for d in error.diagnostics) else 1
+
+
+def compiled(name: str, options: argparse.Namespace, topics: Sequence[str] = ()) -> Outcome:
+    """As `compile_one`, for commands that take one program."""
+    messages = Messages(options.format)
+    outcome = compile_one(name, options, messages, topics)
+    messages.close()
+    return outcome

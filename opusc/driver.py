@@ -1,0 +1,168 @@
+"""The pipeline on one page.
+
+    text --parse--> syntax tree --build_model--> model --build_plan--> plan --verify--> proved plan
+
+Each stage is a function of what the last one made. It puts what is wrong into the sink, many messages a run;
+the checkpoint after it stops where going on would only repeat the same mistakes in other words.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from opusc.diagnostics import CompileError, Diagnostics
+from opusc.source import Source
+
+if TYPE_CHECKING:
+    from opusc.plan.plan import Plan
+    from opusc.verify import Report
+
+__all__ = ["STAGES", "Compilation", "check", "compile", "compile_file", "compile_source", "guarded"]
+
+STAGES = ("syntax", "model", "plan", "proof")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What a run made. `diagnostics` holds warnings only; `seconds` says how long each stage took."""
+
+    source: Source
+    plan: "Plan"
+    report: "Report"
+    diagnostics: Diagnostics
+    seconds: Mapping[str, float]
+
+
+def compile_source(
+    source: Source,
+    root: Path,
+    params: Mapping[str, object] | None = None,
+    entering: Callable[[str], None] = lambda stage: None,
+) -> Compilation:
+    """Compile a text. `use` reads below `root`; `entering` is told each stage before it runs.
+
+    Raises CompileError.
+    """
+    sink = Diagnostics()
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        entering(name)
+        begin = time.perf_counter()
+        with guarded(name, source, sink):
+            yield
+        seconds[name] = time.perf_counter() - begin
+
+    with stage("syntax"):
+        from opusc.syntax.parser import parse
+
+        program = parse(source, sink)
+    with stage("model"):
+        from opusc.model.build import build_model
+        from opusc.model.loader import Loader
+
+        model = _made(build_model(program, Loader(root), _as_text(params), sink), sink)
+    with stage("plan"):
+        from opusc.plan.build import build_plan
+
+        plan = _made(build_plan(model, sink), sink)
+    with stage("proof"):
+        from opusc.verify import verify
+
+        report = verify(plan, sink)
+    return Compilation(source, plan, report, sink, seconds)
+
+
+def compile_file(
+    path: str | Path,
+    params: Mapping[str, object] | None = None,
+    root: str | Path | None = None,
+    entering: Callable[[str], None] = lambda stage: None,
+) -> Compilation:
+    """Compile a file. `root` is the folder that `use` may read below; the file's own by default.
+
+    Raises CompileError, and OSError when the file cannot be read.
+    """
+    source = read(Path(path))
+    return compile_source(source, Path(path).parent if root is None else Path(root), params, entering)
+
+
+def compile(
+    path_or_text: str | Path, params: Mapping[str, object] | None = None, root: str | Path | None = None
+) -> "Plan":
+    """The proved plan of a program: of a file, or of a text (a string with a line end in it).
+
+    `params` gives values to the program's `param`s, as on the command line (`{"dp": 8, "delay": "25 ms"}`).
+    Raises CompileError when the program is wrong, and OSError when a file cannot be read.
+    """
+    return _compile(path_or_text, params, root).plan
+
+
+def check(
+    path_or_text: str | Path, params: Mapping[str, object] | None = None, root: str | Path | None = None
+) -> Diagnostics:
+    """Every message about a program, as `compile` takes it: empty when there is nothing to say."""
+    try:
+        return _compile(path_or_text, params, root).diagnostics
+    except CompileError as error:
+        return error.diagnostics
+
+
+def _compile(path_or_text: str | Path, params: Mapping[str, object] | None, root: str | Path | None) -> Compilation:
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        source = Source("<text>", path_or_text.replace("\r\n", "\n"))
+        return compile_source(source, Path.cwd() if root is None else Path(root), params)
+    return compile_file(path_or_text, params, root)
+
+
+@contextmanager
+def guarded(stage: str, source: Source, sink: Diagnostics, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Run a stage: what it did not foresee becomes a message, and errors in the sink end the run.
+
+    Exceptions in `passing` are somebody else's to handle. Raises CompileError.
+    """
+    try:
+        yield
+    except CompileError:
+        raise
+    except passing:
+        raise
+    except (RecursionError, MemoryError) as error:
+        what = "memory" if isinstance(error, MemoryError) else "stack"
+        sink.error(
+            "OPUS902",
+            f"opusc ran out of {what} in stage `{stage}`",
+            source.span(0, 0),
+            help="split the program, or give the process more memory",
+        )
+    except Exception as error:
+        if os.environ.get("OPUSC_DEBUG") == "1":
+            raise
+        sink.error(
+            "OPUS901",
+            f"internal compiler error in stage `{stage}`: {type(error).__name__}: {error}",
+            source.span(0, 0),
+            notes=["this is a defect of opusc, not of your program"],
+            help="please report it with this program; OPUSC_DEBUG=1 shows where it happened",
+        )
+    sink.checkpoint()
+
+
+def _made(value: T | None, sink: Diagnostics) -> T:
+    """What a stage made. One that made nothing must have said why."""
+    sink.checkpoint()
+    if value is None:
+        raise AssertionError("the stage made nothing and gave no reason")
+    return value
+
+
+def _as_text(params: Mapping[str, object] | None) -> dict[str, str]:
+    """Values as the command line would give them: `True` is `true`."""
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (params or {}).items()}

@@ -1,0 +1,129 @@
+"""What `show` and the summary say of a plan, and that it is what the plan's rows say."""
+
+import pytest
+
+from opusc.cli.circuits import circuits_of, group_of
+from opusc.cli.planview import chosen_parts, overview, phase_view, rank_view
+from opusc.cli.summary import describe
+from opusc.cli.tables import labelled, plural, runs, size
+from opusc.cli.terminal import UsageError
+from opusc.model.entities import Matrix, Optics, Peers, Traffic
+from opusc.plan.plan import Plan
+from tests.support import make_plan, phase
+
+
+@pytest.fixture(scope="module")
+def rails() -> Plan:
+    """The published study: 128 GPUs, tp 8, dp 4, pp 4."""
+    return make_plan(nodes=16, gpus=8, tp=8, dp=4, pp=4, radix=192)
+
+
+def test_the_summary_in_full(rails: Plan) -> None:
+    assert describe(rails, 80) == (
+        "j on rails: 128 GPUs in 16 nodes of 8\n"
+        "\n"
+        "rails        8, by local rank\n"
+        "switches     8 x generic, 32 of 192 positions used\n"
+        "\n"
+        "phase  topology  parts  steps  circuits\n"
+        "dp     ring          4      1       256\n"
+        "pp     chain         3      1       192\n"
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_everything_fits_the_terminal(rails: Plan, width: int) -> None:
+    for text in (overview(rails, width), phase_view(rails, "dp", 2, None, width)):
+        assert max(map(len, text.splitlines())) <= width
+    # A row about a circuit names two ports and a switch: that needs 80.
+    assert max(map(len, rank_view(rails, 37, None, None, None, 80).splitlines())) <= 80
+
+
+def test_which_circuits_does_rank_37_use_in_phase_dp(rails: Plan) -> None:
+    assert rank_view(rails, 37, "dp", None, None, 80) == (
+        "rank 37 is GPU 5 of node 4, on rail 5, in pipeline stage 1\n"
+        "\n"
+        "phase        dp over dp * cp\n"
+        "group        13: ranks 37, 45, 53, 61\n"
+        "topology     ring among 4 domains\n"
+        "\n"
+        "part   port  way   peer                        switch         positions\n"
+        "dp[1]  5.0   both  rank 45 (node 5, port 5.1)  rails.rail[5]  9 <-> 12\n"
+        "dp[1]  5.1   both  rank 61 (node 7, port 5.0)  rails.rail[5]  10 <-> 15\n"
+    )
+
+
+def test_a_stage_narrows_to_its_parts(rails: Plan) -> None:
+    assert [p.name for p in chosen_parts(rails, "pp", 2, None)] == ["pp[1-2]", "pp[2-3]"]
+    assert [p.name for p in chosen_parts(rails, None, 0, None)] == ["dp[0]", "pp[0-1]"]
+    with pytest.raises(UsageError, match="no stage 4: the job has 4 stages"):
+        chosen_parts(rails, None, 4, None)
+    with pytest.raises(UsageError, match="no phase `db`; did you mean `dp`"):
+        chosen_parts(rails, "db", None, None)
+    with pytest.raises(UsageError, match="no rank 128: the job has 128 ranks, from 0"):
+        rank_view(rails, 128, None, None, None, 80)
+    with pytest.raises(UsageError, match="no part"):
+        chosen_parts(rails, "dp", 0, 3)
+
+
+PLANS = {
+    "duplex on a crossbar": {},
+    "one-way rings": {"ports": 1, "peers": Peers.INDEPENDENT},
+    "bidi on a crossbar": {"optics": Optics.BIDI},
+    "bidi on any": {"optics": Optics.BIDI, "matrix": Matrix.ANY},
+    "duplex on any": {"matrix": Matrix.ANY},
+    "two planes": {"planes": 2},
+}
+
+
+@pytest.mark.parametrize("options", PLANS.values(), ids=PLANS)
+def test_every_circuit_is_seen_from_both_its_ends_and_no_other(options: dict[str, object]) -> None:
+    plan = make_plan(nodes=8, gpus=2, tp=2, dp=4, pp=2, **options)
+    phases = plan.phases
+    seen: dict[tuple[int, int, int, int], list[tuple[int, str]]] = {}
+    for planned in phases:
+        for rank in range(plan.world):
+            _, members = group_of(plan, planned, rank)
+            assert rank in members
+            for use in circuits_of(plan, planned, rank):
+                assert use.peer in members, "a circuit that leaves the group"
+                key = (use.part, use.switch, use.ingress, use.egress)
+                seen.setdefault(key, []).append((rank, use.way))
+    c = plan.circuits
+    rows = set(zip(*(a.tolist() for a in (c.part, c.switch, c.ingress, c.egress)), strict=True))
+    assert set(seen) == rows
+    for ends in seen.values():
+        assert len({rank for rank, _ in ends}) == 2
+        ways = sorted(way for _, way in ends)
+        one_way = plan.model.cluster.rail_nic.optics is Optics.DUPLEX
+        assert ways == (["from", "to"] if one_way else ["both", "both"])
+
+
+def test_a_relay_is_shown_with_the_circuits_it_uses() -> None:
+    # The case of DESIGN 4.3: 8 GPUs, 4 a node, dp 2, pp 4: stage 1 to 2 goes from local rank 3 to 1.
+    plan = make_plan(nodes=2, gpus=4, dp=2, pp=4, radix=192)
+    text = rank_view(plan, 3, "pp", None, None, 80)
+    assert "relay        pp[1-2]: to and from rank 5 through rank 1, inside the domain\n" in text
+    assert "pp[1-2]  1.0   both  rank 5 (node 1, port 1.0)" in text
+    assert "passes on between ranks 3 and 5" in rank_view(plan, 1, "pp", None, None, 80)
+    assert "circuits     none: the group stays inside its domain" in rank_view(plan, 3, "dp", None, None, 80)
+    with pytest.raises(UsageError, match="stays inside the domains"):
+        chosen_parts(plan, "dp", None, None)
+
+
+def test_detours_of_a_multi_hop_topology_name_the_rank_that_relays() -> None:
+    butterfly = phase("ep", ("dp",), "flattened_butterfly", Traffic.ALL_TO_ALL, dims=(2, 4))
+    plan = make_plan(nodes=8, gpus=2, tp=2, dp=8, ports=4, phases=(butterfly,))
+    text = rank_view(plan, 3, "ep", None, None, 80)
+    assert "relay        rank 1 passes on what is for ranks 5, 9, 13\n" in text
+    assert "flattened_butterfly 2 x 4 among 8 domains" in text
+
+
+def test_words_and_numbers() -> None:
+    assert plural(1, "switch") == "1 switch"
+    assert plural(1024, "switch") == "1,024 switches"
+    assert plural(3, "copy") == "3 copies"
+    assert runs([0, 1, 2, 3, 7, 9, 10]) == "0..3, 7, 9, 10"
+    assert runs([]) == ""
+    assert [size(n) for n in (0, 999, 1000, 123_456, 2_500_000_000)] == ["0 B", "999 B", "1.0 kB", "123 kB", "2.5 GB"]
+    assert labelled("a", "word " * 20, 40).count("\n") == 4
