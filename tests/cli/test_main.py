@@ -148,3 +148,17 @@ def test_a_terminal_without_unicode_still_gets_its_text() -> None:
     )
     assert done.returncode == 2
     assert b"n\\xe9.opus" in done.stderr
+
+
+def test_the_installed_script_imports_nothing_but_opusc() -> None:
+    script = ROOT / "scripts" / "opusc"
+    assert os.access(script, os.X_OK), "pip installs it with the mode that it has here"
+    assert script.read_text().startswith("#!python\n"), "the line that installers replace"
+    done = subprocess.run(
+        [sys.executable, str(script), "--version"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+    assert done.stdout == f"opusc {__version__}\n"
