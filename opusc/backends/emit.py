@@ -1,0 +1,62 @@
+"""Writing: refusals of all targets first, then each target's files, read back as soon as they are there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opusc.backends.base import Backend, Options
+from opusc.backends.registry import get
+from opusc.backends.validate import validate
+from opusc.diagnostics import Diagnostics
+from opusc.output import inside
+from opusc.plan.plan import Plan
+
+__all__ = ["Written", "emit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one target left in the output directory."""
+
+    target: str
+    files: tuple[str, ...]
+    size: int  # bytes
+    compared: int  # statements read back and found equal
+    note: str  # what was left out on this machine, for people; often empty
+
+
+def emit(
+    plan: Plan,
+    targets: Sequence[str],
+    directory: Path,
+    options: Options,
+    sink: Diagnostics,
+    entering: Callable[[str], None] = lambda target: None,
+) -> tuple[Written, ...]:
+    """Write the targets of a proved plan into a directory and validate what was written.
+
+    Raises UnknownTarget before anything is written, and CompileError when a target refuses the plan or what
+    was written does not say what the plan says. `entering` is told each target before it is written.
+    """
+    backends = [get(name) for name in dict.fromkeys(targets)]
+    for backend in backends:
+        backend.check(plan, options, sink)
+    sink.checkpoint()
+    done = []
+    for backend in backends:
+        entering(backend.name)
+        done.append(_emit_one(backend, plan, directory, options, sink))
+    sink.checkpoint()
+    return tuple(done)
+
+
+def _emit_one(backend: Backend, plan: Plan, directory: Path, options: Options, sink: Diagnostics) -> Written:
+    files: list[str] = []
+    size = 0
+    for name, chunks in backend.write(plan, options):
+        with inside(directory, name).open("wb") as file:
+            for chunk in chunks:
+                size += file.write(chunk)
+        files.append(name)
+    compared = validate(backend, plan, directory, sink)
+    return Written(backend.name, tuple(files), size, compared, backend.note(options))
