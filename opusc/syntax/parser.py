@@ -1,0 +1,149 @@
+"""From text to syntax tree."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from lark import Lark, Token
+from lark import Tree as LarkTree
+from lark import __version__ as lark_version
+from lark.exceptions import UnexpectedInput
+from lark.lark import PostLex
+
+from opusc.diagnostics import Diagnostics, Edit
+from opusc.resources import grammar_file
+from opusc.source import Source, Span
+from opusc.syntax import tree
+from opusc.syntax.build import Builder, TooDeep
+
+__all__ = ["VERSION", "parse", "parse_expression"]
+
+VERSION = 1
+MAX_CHARACTERS = 4 * 1024 * 1024
+
+#: Tokens after which an item cannot end, so that a newline after them means nothing.
+_OPEN_ENDED = frozenset(
+    "LBRACE COMMA EQUAL _THEN _ELSE COMPARE SIGN TIMES STAR MINUS _AND _OR _IF _FOR IN NOT COLON _RANGE _OF _OVER".split()
+)
+
+
+class _Newlines(PostLex):
+    """Drops the newlines that end nothing: in [] and (), after an operator or a comma, and repeated ones."""
+
+    always_accept = ("_NL",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        open_brackets: list[str] = []
+        before = ""
+        for token in stream:
+            if token.type == "_NL":
+                if (open_brackets and open_brackets[-1] in "[(") or before in ("", "_NL") or before in _OPEN_ENDED:
+                    continue
+            elif token.type in ("LBRACE", "LSQB", "LPAR"):
+                open_brackets.append(str(token))
+            elif token.type in ("RBRACE", "RSQB", "RPAR") and open_brackets:
+                open_brackets.pop()
+            before = token.type
+            yield token
+
+
+@cache
+def _lark() -> Lark:
+    grammar = grammar_file().read_text(encoding="utf-8")
+    options = {
+        "parser": "lalr",
+        "start": ["start", "expression"],
+        "propagate_positions": True,
+        "maybe_placeholders": True,
+        "postlex": _Newlines(),
+    }
+    cached = _cache_file(grammar)
+    if cached is not None:
+        try:
+            return Lark(grammar, cache=str(cached), **options)  # type: ignore[arg-type]
+        except OSError:
+            pass  # a cache that cannot be read or written costs time, not correctness
+    return Lark(grammar, **options)  # type: ignore[arg-type]
+
+
+def _cache_file(grammar: str) -> Path | None:
+    """Where the built parser is kept between runs; None where there is no place for it."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(base) / "opusc"
+    key = hashlib.sha256(f"{lark_version} {sys.version} {grammar}".encode()).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder / f"grammar-{key}.lark"
+
+
+def parse(source: Source, sink: Diagnostics) -> tree.Program:
+    comments = _comments(source)
+    if len(source.text) > MAX_CHARACTERS:
+        sink.error("OPUS009", "the file is too large", source.span(0, 0))
+        return tree.Program(source, None, (), comments, span=source.whole)
+    try:
+        parsed = _lark().parse(source.text + "\n", start="start")
+    except UnexpectedInput as error:
+        at = min(error.pos_in_stream or 0, len(source.text))
+        sink.error("OPUS001", "unexpected text", source.span(at, at + 1))
+        return tree.Program(source, None, (), comments, span=source.whole)
+    builder = Builder(source, comments, sink, lambda start, end: _inner(source, start, end, sink))
+    version, *entries = parsed.children
+    built: list[tree.Entry] = []
+    number = None
+    try:
+        number = None if version is None else builder.version(version)
+        for entry in entries:
+            if isinstance(entry, LarkTree):
+                built.append(builder.entry(entry))
+    except TooDeep as error:
+        sink.error("OPUS009", "nests too deep", error.span)
+    if number is None:
+        here = source.span(0, 0)
+        sink.error("OPUS002", "the first line must be `opus 1`", here, fix=[Edit(here, f"opus {VERSION}\n\n")])
+    return tree.Program(source, number, tuple(built), comments, span=source.whole)
+
+
+def parse_expression(source: Source, sink: Diagnostics) -> tree.Expression | None:
+    return _inner(source, 0, len(source.text), sink)
+
+
+def _inner(source: Source, start: int, end: int, sink: Diagnostics) -> tree.Expression | None:
+    """Parse a stretch of a text as one expression, keeping its positions."""
+    padded = " " * start + source.text[start:end]
+    try:
+        parsed = _lark().parse(padded, start="expression")
+    except UnexpectedInput as error:
+        at = min(max(error.pos_in_stream or start, start), end)
+        sink.error("OPUS001", "unexpected text", source.span(at, min(at + 1, end)))
+        return None
+    builder = Builder(source, (), sink, lambda a, b: _inner(source, a, b, sink))
+    child = parsed.children[0]
+    return builder.expression(child)
+
+
+def _comments(source: Source) -> tuple[tree.Comment, ...]:
+    found = []
+    inside = False
+    at, text = 0, source.text
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            inside = not inside
+        elif char == "\\" and inside:
+            at += 1
+        elif char == "\n":
+            inside = False
+        elif char == "#" and not inside:
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            found.append(tree.Comment(text[at:end], span=Span(source, at, end)))
+            at = end
+            continue
+        at += 1
+    return tuple(found)

@@ -1,0 +1,52 @@
+"""The inside of a string: literal text and the expressions between braces."""
+
+from collections.abc import Callable
+
+from opusc.diagnostics import Diagnostics
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = ["string_parts"]
+
+_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
+
+
+def string_parts(
+    span: Span, parse_inner: Callable[[int, int], "tree.Expression | None"], sink: Diagnostics
+) -> tuple["str | tree.Expression", ...]:
+    """The parts of a quoted string. `{{` and `}}` stand for braces; `parse_inner(start, end)` parses an expression."""
+    text = span.source.text
+    at, end = span.start + 1, span.end - 1
+    parts: list[str | tree.Expression] = []
+    literal: list[str] = []
+    while at < end:
+        char = text[at]
+        if char == "\\":
+            literal.append(_ESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+        elif text[at : at + 2] in ("{{", "}}"):
+            literal.append(char)
+            at += 2
+        elif char == "{":
+            close = text.find("}", at, end)
+            if close < 0 or not text[at + 1 : close].strip():
+                sink.error(
+                    "OPUS006",
+                    "`{` in a string starts an expression, and this one " + ("is empty" if close >= 0 else "has no `}`"),
+                    Span(span.source, at, at + 1 if close < 0 else close + 1),
+                    help="write `{{` for a brace",
+                )
+                break
+            if literal:
+                parts.append("".join(literal))
+                literal = []
+            inner = parse_inner(at + 1, close)
+            if inner is not None:
+                parts.append(inner)
+            at = close + 1
+        else:
+            literal.append(char)
+            at += 1
+    if literal:
+        parts.append("".join(literal))
+    return tuple(parts)
