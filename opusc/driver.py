@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from opusc.plan.plan import Plan
     from opusc.verify import Report
 
-__all__ = ["STAGES", "Compilation", "check", "compile", "compile_file", "compile_source", "guarded"]
+__all__ = ["STAGES", "Compilation", "check", "compile", "compile_file", "compile_source", "decode", "guarded", "read"]
 
 STAGES = ("syntax", "model", "plan", "proof")
 
 T = TypeVar("T")
+
+_LONGEST = 16 << 20  # bytes read of a program; the parser refuses less than that with a message
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,18 @@ def compile_file(
     """
     source = read(Path(path))
     return compile_source(source, Path(path).parent if root is None else Path(root), params, entering)
+
+
+def read(path: Path) -> Source:
+    """A program file. Raises OSError."""
+    with path.open("rb") as file:
+        return decode(str(path), file.read(_LONGEST + 1))
+
+
+def decode(name: str, data: bytes) -> Source:
+    """A text from outside: without byte-order mark, line ends as `\\n`."""
+    text = data[: _LONGEST + 1].decode("utf-8-sig", "replace")
+    return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def compile(
