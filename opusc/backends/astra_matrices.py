@@ -122,8 +122,8 @@ def decimal_text(value: Fraction) -> str:
 def size(found: Schedule) -> int:
     """The exact number of bytes that `write` will give."""
     n, stages = found.ranks, found.stages
-    states = 1 << stages
-    total = states * (len("BW \nEND\n") + 2 * n * n)
+    states: int = 1 << stages
+    total: int = states * (len("BW \nEND\n") + 2 * n * n)
     total += 1 + sum(states - 10**k for k in range(len(str(states))) if 10**k < states)  # digits of 0 .. states - 1
     total += states * _extra(found.scale_up)
     for stage, edges in enumerate(found.ring):

@@ -87,9 +87,7 @@ class OpusController:
                 "OPUS603",
                 f"{FILE} would hold {count:,} entries in {size:,} bytes, more than {options.max_output:,}",
                 job.parallelism.at("pp"),
-                notes=[
-                    f"2^{parts.stages} topologies, one for each set of joined stages, on {rails} rail{'s' * (rails > 1)}"
-                ],
+                notes=[f"2^{parts.stages} topologies, one for each set of joined stages; number of rails: {rails}"],
                 help="raise --max-output, or leave the target out (`-t plan` enumerates nothing)",
             )
 
@@ -140,7 +138,7 @@ class OpusController:
         if (twice := one_to_one(statement.ingress, statement.egress)) is not None:
             yield twice
         radix = max(switch.kind.radix for switch in plan.switches)
-        if len(statement.ingress) and not (1 <= statement.ingress.min() and statement.ingress.max() <= radix):
+        if len(statement.ingress) and (statement.ingress.min() < 1 or statement.ingress.max() > radix):
             yield f"an ingress is not in 1..{radix}"
 
     def note(self, options: Options) -> str:
@@ -231,7 +229,8 @@ def _lists(plan: Plan) -> list[list[_Lists]]:
         for r in range(len(plan.model.fabric.rails)):
             mine = rows[rail[rows] == r]
             texts = (b"".join(column_text(c.ingress[mine])), b"".join(column_text(c.egress[mine])))
-            by_rail.append(_Lists(*(text.replace(b",", b", ") for text in texts), len(mine)))
+            ingress, egress = (text.replace(b",", b", ") for text in texts)
+            by_rail.append(_Lists(ingress, egress, len(mine)))
         found.append(by_rail)
     return found
 
@@ -246,9 +245,8 @@ def size_of(plan: Plan, parts: StageParts) -> int:
     spare = sum(len(f"unused-{number}") for number in range(max(0, _LEADING - rails)))
     size = len(_HEAD) + _entry_count(stages, rails) * empty + named + spare
     # A ring is held by half of all topologies, a join by a quarter.
-    times = {p: 1 << (stages - 1) for p in parts.ring if p is not None} | {
-        p: 1 << (stages - 2) for p in parts.join.values()
-    }
+    times = {p: 1 << (stages - 1) for p in parts.ring if p is not None}
+    times.update(dict.fromkeys(parts.join.values(), 1 << max(stages - 2, 0)))
     for part, count in times.items():
         for text in lists[part]:
             if text.count:

@@ -129,9 +129,7 @@ def _statements(found: Mapping[str, canonical.Value]) -> Iterator[object]:
     ranks, relays, ports = found["ranks"], found["relays"], found["cabling"]["ports"]
     yield Table("ranks", {"gpu": ranks["gpu"], "stage": ranks["stage"]})
     yield Table("switches", {s["name"]: (s["radix"], s["matrix"], _whole(s["rails"])) for s in found["switches"]})
-    yield Table(
-        "cabling", {n: np.stack([port[n] for port in ports], axis=1) for n in ("switch", "ingress", "egress")}
-    )
+    yield Table("cabling", {n: np.stack([port[n] for port in ports], axis=1) for n in ("switch", "ingress", "egress")})
     yield Table(
         "phases",
         {

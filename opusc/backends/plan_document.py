@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -249,7 +250,7 @@ def _circuits(plan: Plan) -> list[Value]:
             "ingress": c.ingress[begin:end],
             "egress": c.egress[begin:end],
         }
-        for begin, end in zip(bounds, bounds[1:], strict=False)
+        for begin, end in pairwise(bounds)
         if end > begin
     ]
 

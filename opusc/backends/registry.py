@@ -58,4 +58,3 @@ def _installed() -> Iterator[tuple[str, Callable[[], object]]]:
     for entry in sorted(entry_points(group=_GROUP), key=lambda entry: (entry.name, entry.value)):
         if entry.name not in _OWN:
             yield entry.name, entry.load
-

@@ -117,4 +117,3 @@ def _report_clashes(plan: Plan, found: StageParts, target: str, sink: Diagnostic
             help="choose degrees so that a stage fills whole nodes",
         )
         return
-
