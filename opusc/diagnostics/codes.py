@@ -32,6 +32,13 @@ CODES: dict[str, Code] = {
     "OPUS409": Code("across-switches", "A link would cross from one switch to another"),
     "OPUS410": Code("unreachable", "All-to-all traffic has no way between some domains"),
     "OPUS411": Code("tensor-group-outside-domain", "Tensor parallelism leaves its scale-up domain"),
+    "OPUS601": Code("phase-not-in-format", "The target cannot say a phase"),
+    "OPUS602": Code("fabric-not-in-format", "The target cannot say the fabric"),
+    "OPUS603": Code("too-many-configurations", "Too much to write for the target"),
+    "OPUS604": Code("number-missing", "The target needs a number that the program does not give"),
+    "OPUS605": Code("ranks-not-in-format", "The target numbers or links the ranks in another way"),
+    "OPUS606": Code("configurations-clash", "The target has configurations that the plan cannot hold"),
     "OPUS901": Code("internal-error", "A stage of opusc failed in a way that no rule foresaw"),
     "OPUS902": Code("out-of-memory", "opusc ran out of memory or stack"),
+    "OPUS903": Code("not-what-was-planned", "What was written is not what the plan says"),
 }
