@@ -22,8 +22,8 @@ from opusc.backends.astra_matrices import GB, State, decimal_text
 from opusc.backends.base import Options, Unreadable
 from opusc.backends.stagewise import StageParts, stage_parts
 from opusc.diagnostics import Diagnostics, Label
-from opusc.plan.plan import Plan, PlannedPhase, Scoping
-from opusc.plan.ranks import dense_grid, groups
+from opusc.plan.plan import Plan, Scoping
+from opusc.plan.ranks import dense_grid, grid_of, groups
 
 __all__ = ["BACKEND", "LINK_LATENCY_NS", "NETWORK", "SCHEDULES", "AstraSim", "Network"]
 
@@ -175,8 +175,9 @@ def _check_groups(plan: Plan, parts: StageParts, sink: Diagnostics) -> None:
     """The simulator knows ranks only: every member of a group needs its own links, in the order of ranks."""
     pp = parts.stages
     for phase in plan.phases:
-        size = int(groups_of(plan, phase).shape[1])
-        if size == 1 or set(phase.spec.axes) <= {"tp"}:
+        axes = phase.spec.axes
+        size = int(groups(grid_of(plan.model.job, axes), axes).shape[1])
+        if size == 1 or set(axes) <= {"tp"}:
             continue
         reason = ""
         if not phase.instances:
@@ -184,11 +185,10 @@ def _check_groups(plan: Plan, parts: StageParts, sink: Diagnostics) -> None:
         elif phase.scoping is Scoping.STAGE and {i.shape.n for i in phase.instances} != {size}:
             n = min(i.shape.n for i in phase.instances)
             reason = f"its groups of {size} ranks share {n} domains, so some neighbours in the ring have no circuit"
-        elif phase.scoping is Scoping.JOIN and any((s, s + 1) not in parts.join for s in range(pp - 1)):
-            reason = "some neighbouring stages share a domain, and only tensor groups have scale-up links there"
-        elif phase.scoping is Scoping.JOIN and len(plan.relays):
-            rank, peer, via = (int(c[0]) for c in (plan.relays.rank, plan.relays.peer, plan.relays.via))
-            reason = f"traffic of rank {rank} to rank {peer} is relayed through GPU {via}"
+        elif phase.scoping is Scoping.JOIN and (
+            len(plan.relays) or any((s, s + 1) not in parts.join for s in range(pp - 1))
+        ):
+            reason = "stages share domains, so some of their links are inside a domain or need a relay"
         if reason:
             sink.error(
                 "OPUS605",
@@ -198,13 +198,6 @@ def _check_groups(plan: Plan, parts: StageParts, sink: Diagnostics) -> None:
                 notes=[f"a scale-up domain holds {plan.model.cluster.use} GPUs of the job"],
                 help="choose tp so that a tensor group fills its domain",
             )
-
-
-def groups_of(plan: Plan, phase: PlannedPhase) -> np.ndarray:
-    """The ranks of each group of a phase over the dense grid, and of others by their axes."""
-    from opusc.plan.ranks import grid_of
-
-    return groups(grid_of(plan.model.job, phase.spec.axes), phase.spec.axes)
 
 
 def _broken_rings(plan: Plan, state: State, source: np.ndarray, target: np.ndarray) -> Iterator[str]:

@@ -203,8 +203,9 @@ def _label(text: str) -> str:
 
 def counts_in(dot: str, names: tuple[str, ...]) -> dict[str, int]:
     """The sums of count attributes over all nodes and edges of a DOT text that a `Canvas` wrote."""
-    # Labels are quoted and cannot imitate an attribute: take them out first.
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', dot)
+    # Labels must not imitate attributes: take out those with markup, then all that is quoted.
+    bare = re.sub(r"label=<.*</TABLE>>", "", dot)
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', bare)
     return {name: sum(map(int, re.findall(rf"[\s\[]{name}=(\d+)", bare))) for name in names}
 
 

@@ -6,9 +6,10 @@ takes, the object a `Backend` or a function without arguments that makes one.
 
 import importlib
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from opusc.backends.base import Backend
+if TYPE_CHECKING:
+    from opusc.backends.base import Backend
 
 __all__ = ["DEFAULT_TARGETS", "UnknownTarget", "get", "names"]
 
@@ -39,15 +40,15 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*_OWN, *dict(_installed())}))
 
 
-def get(name: str) -> Backend:
+def get(name: str) -> "Backend":
     """The backend of a target. Raises UnknownTarget."""
     if name in _OWN:
         module, _, attribute = _OWN[name].partition(":")
-        return cast(Backend, getattr(importlib.import_module(module), attribute))
+        return cast("Backend", getattr(importlib.import_module(module), attribute))
     for found, load in _installed():
         if found == name:
             value = load()
-            return cast(Backend, value() if callable(value) else value)
+            return cast("Backend", value() if callable(value) else value)
     raise UnknownTarget(name)
 
 
