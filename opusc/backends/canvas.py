@@ -78,11 +78,14 @@ class Canvas:
         centre = {"l": x + width / 2, "n": x, "r": x - width / 2}[align]
         look = {"shape": "none", "fontsize": f"{size:g}"}
         if bold:
-            side = {"l": "LEFT", "n": "CENTER", "r": "RIGHT"}[align]
             marked = "<BR/>".join(html.escape(_printable(row)) for row in rows)
-            cell = f'<TR><TD ALIGN="{side}" BALIGN="{side}"><B>{marked}</B></TD></TR>'
-            table = f'<TABLE BORDER="0" CELLPADDING="0" CELLSPACING="0" WIDTH="{width:.0f}">{cell}</TABLE>'
-            self._node(centre, y, width, height, f"<{table}>", look)
+            marked = f"<B>{marked}</B>"
+            if align != "n":
+                # Only a table keeps text at the left or right end of its place.
+                side = {"l": "LEFT", "r": "RIGHT"}[align]
+                cell = f'<TR><TD ALIGN="{side}" BALIGN="{side}">{marked}</TD></TR>'
+                marked = f'<TABLE BORDER="0" CELLPADDING="0" CELLSPACING="0" WIDTH="{width:.0f}">{cell}</TABLE>'
+            self._node(centre, y, width, height, f"<{marked}>", look)
         else:
             label = "".join(_escape(row) + {"l": "\\l", "n": "\\n", "r": "\\r"}[align] for row in rows)
             self._node(centre, y, width, height, _plain(label), look)
@@ -204,7 +207,7 @@ def _label(text: str) -> str:
 def counts_in(dot: str, names: tuple[str, ...]) -> dict[str, int]:
     """The sums of count attributes over all nodes and edges of a DOT text that a `Canvas` wrote."""
     # Labels must not imitate attributes: take out those with markup, then all that is quoted.
-    bare = re.sub(r"label=<.*</TABLE>>", "", dot)
+    bare = re.sub(r"label=<.*</(?:TABLE|B)>>", "", dot)
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', bare)
     return {name: sum(map(int, re.findall(rf"[\s\[]{name}=(\d+)", bare))) for name in names}
 

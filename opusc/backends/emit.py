@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from opusc.backends.base import Backend, Options
 from opusc.backends.registry import get
 from opusc.backends.validate import validate
-from opusc.diagnostics import Diagnostics
+from opusc.diagnostics import CompileError, Diagnostics
 from opusc.output import inside
 from opusc.plan.plan import Plan
 
@@ -57,6 +58,19 @@ def _emit_one(backend: Backend, plan: Plan, directory: Path, options: Options, s
         with inside(directory, name).open("wb") as file:
             for chunk in chunks:
                 size += file.write(chunk)
+                if size > options.max_output:
+                    _stop(backend, plan, options, sink)
         files.append(name)
     compared = validate(backend, plan, directory, sink)
     return Written(backend.name, tuple(files), size, compared, backend.note(options))
+
+
+def _stop(backend: Backend, plan: Plan, options: Options, sink: Diagnostics) -> NoReturn:
+    """For targets that did not know their size beforehand."""
+    sink.error(
+        "OPUS603",
+        f"target `{backend.name}` writes more than {options.max_output:,} bytes",
+        plan.model.job.span,
+        help="raise --max-output, or leave the target out",
+    )
+    raise CompileError(sink)

@@ -79,6 +79,12 @@ def test_a_refusal_of_any_target_comes_before_anything_is_written(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+def test_no_target_writes_more_than_the_limit(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"OPUS603.*`graphviz` writes more than 1,000 bytes"):
+        emit(plan_of("quickstart"), ["graphviz"], tmp_path, Options(max_output=1000), Diagnostics())
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*")) < 20_000
+
+
 def test_a_file_that_does_not_say_what_the_plan_says_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

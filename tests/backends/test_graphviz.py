@@ -154,6 +154,7 @@ def test_labels_cannot_be_markup_or_counts() -> None:
     drawing = canvas.Canvas("x")
     drawing.box(0, 0, 10, 10, "<b> circuits=7\\N\nx", counts={"circuits": 2})
     drawing.text(0, 0, "<&> circuits=9", bold=True)
+    drawing.text(0, 0, "circuits=9", align="n", bold=True)
     assert counts_in(drawing.dot(), ("circuits",)) == {"circuits": 2}
     assert "&lt;&amp;&gt;" in drawing.dot()
     assert "\\\\N" in drawing.dot()
