@@ -22,6 +22,7 @@ from opusc.backends.astra_matrices import GB, State, decimal_text
 from opusc.backends.base import Options, Unreadable
 from opusc.backends.stagewise import StageParts, stage_parts
 from opusc.diagnostics import Diagnostics, Label
+from opusc.model.entities import SwitchKind
 from opusc.plan.plan import Plan, Scoping
 from opusc.plan.ranks import dense_grid, grid_of, groups
 
@@ -140,8 +141,8 @@ def _check_numbers(plan: Plan, sink: Diagnostics) -> None:
                 notes=["network.yml has the time for which a changed link is dark: settle + relock + control"],
                 help="state it, for example `switch = ... { reconfigure = { settle = 10 ms, relock = 0 ms } }`",
             )
-    if not sink.has_errors and len({_dark(plan, s.kind) for s in plan.switches}) > 1:
-        times = sorted({_dark(plan, s.kind) for s in plan.switches})
+    if not sink.has_errors and len({_dark(s.kind) for s in plan.switches}) > 1:
+        times = sorted({_dark(s.kind) for s in plan.switches})
         sink.error(
             "OPUS602",
             f"target `astra-sim` cannot say fabric `{fabric.name}`: its switches take different times to reconfigure",
@@ -151,9 +152,9 @@ def _check_numbers(plan: Plan, sink: Diagnostics) -> None:
         )
 
 
-def _dark(plan: Plan, kind: object) -> int:
+def _dark(kind: SwitchKind) -> int:
     """ps for which a changed link is dark. `control` counts where it is stated: the published delay has none."""
-    return sum(getattr(kind, name) or 0 for name in ("settle", "relock", "control"))
+    return sum(time or 0 for time in (kind.settle, kind.relock, kind.control))
 
 
 def _check_ranks(plan: Plan, sink: Diagnostics) -> None:
@@ -229,7 +230,7 @@ def _network(plan: Plan) -> Network:
         npus_count=plan.world,
         bandwidth=Fraction(plan.model.cluster.rail_nic.rate, GB),
         latency=LINK_LATENCY_NS,
-        reconfig_time=Fraction(_dark(plan, plan.switches[0].kind), _PS_PER_NS),
+        reconfig_time=Fraction(_dark(plan.switches[0].kind), _PS_PER_NS),
     )
 
 

@@ -4,10 +4,12 @@ Units are points, y upwards. Nodes and edges carry counts in attributes that Gra
 `cables`, ...), so that a drawing can be checked against the plan whatever it folds together.
 """
 
+import functools
 import html
 import math
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,15 +215,26 @@ def counts_in(dot: str, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def has_graphviz() -> bool:
-    """Whether Graphviz' `dot` program is installed."""
-    import shutil
+    """Whether Graphviz' `dot` program is installed and keeps given positions."""
+    path = shutil.which("dot")
+    return path is not None and _draws(path)
 
-    return shutil.which("dot") is not None
+
+@functools.cache
+def _draws(path: str) -> bool:
+    """Some installations have `dot` without the plug-ins for given positions, or for SVG."""
+    from graphviz import CalledProcessError
+
+    try:
+        return b"<svg" in render('graph { layout=nop2; a [pos="0,0"] }', "svg")
+    except (CalledProcessError, OSError):
+        return False
 
 
-def render(dot: str, form: str) -> Iterator[bytes]:
+def render(dot: str, form: str) -> bytes:
     """The drawing as `svg` or `png`. Raises `graphviz.ExecutableNotFound` without Graphviz' programs."""
     from graphviz import Source
 
     source: Any = Source(dot)
-    yield source.pipe(format=form, engine="dot", quiet=True)
+    drawn: bytes = source.pipe(format=form, engine="dot", quiet=True)
+    return drawn

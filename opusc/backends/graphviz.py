@@ -19,7 +19,7 @@ from opusc.plan.plan import Plan
 __all__ = ["BACKEND", "Drawing", "Graphviz", "fabric", "has_graphviz", "part", "render"]
 
 _NOTE = (
-    "no SVG: Graphviz is not installed (`apt install graphviz`, `brew install graphviz`, or graphviz.org); "
+    "no SVG: no Graphviz that draws it (get it with `apt install graphviz`, `brew install graphviz`, or graphviz.org); "
     "`dot -Tsvg FILE.dot` draws the DOT files later"
 )
 _NAMES = ("cables", "circuits", "gpus", "switches")
@@ -66,7 +66,7 @@ class Graphviz:
         for name, text in drawings:
             yield f"{name}.dot", [text.encode()]
             if svg:
-                yield f"{name}.svg", render(text, "svg")
+                yield f"{name}.svg", [render(text, "svg")]
 
     def project(self, plan: Plan) -> Iterator[Drawing]:
         yield _drawing("fabric.dot", fabric_counts(plan))

@@ -133,7 +133,7 @@ class OpusController:
                 number += 1
 
     def faults(self, plan: Plan, statement: object) -> Iterator[str]:
-        """One-to-one; ingress on side A, egress on side B of the smallest switch that has them."""
+        """One-to-one, and every ingress a position of some switch."""
         assert isinstance(statement, Entry)
         if (twice := one_to_one(statement.ingress, statement.egress)) is not None:
             yield twice

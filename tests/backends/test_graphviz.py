@@ -138,6 +138,16 @@ def test_without_graphviz_the_dot_text_is_written_and_a_note_says_how_to_get_it(
     assert BACKEND.note(Options(svg=False)) == ""
 
 
+def test_a_graphviz_that_cannot_draw_is_as_good_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho 'Format: svg not recognized' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert shutil.which("dot") == str(program)
+    assert not canvas.has_graphviz()
+    assert write(BACKEND, plan_of("one stage"), tmp_path / "out") == ["fabric.dot", "phase-dp.dot"]
+
+
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
