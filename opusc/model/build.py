@@ -1,0 +1,114 @@
+"""From syntax tree to model: every name resolved, every quantity exact, every rule checked."""
+
+from collections.abc import Mapping
+
+from opusc.diagnostics import Diagnostics
+from opusc.model.entities import Job, Model, Requirement
+from opusc.model.evaluate import Evaluator, Stop
+from opusc.model.fabric import fabric
+from opusc.model.hardware import cluster
+from opusc.model.job import job
+from opusc.model.loader import FileLoader
+from opusc.model.modules import Modules
+from opusc.model.reader import Reader
+from opusc.model.requirements import requirement
+from opusc.model.schema import KINDS
+from opusc.model.values import Block, Scope
+from opusc.syntax import tree
+
+__all__ = ["build_model"]
+
+
+def build_model(
+    program: tree.Program, loader: FileLoader, parameters: Mapping[str, str], sink: Diagnostics
+) -> Model | None:
+    """The model of a program, or None with errors in the sink.
+
+    `parameters` are values for `param`s, as texts in the language. `loader` reads used files and cabling.
+    """
+    if _refused(program, sink):
+        return None
+    ev = Evaluator(sink)
+    modules = Modules(loader, ev, parameters)
+    try:
+        scope = modules.scope_of(program, main=True)
+        blocks = _declared(program, modules, scope)
+        made = _job(ev, blocks, loader, program, sink)
+        requirements = _requirements(ev, program, scope, blocks)
+    except Stop:
+        return None
+    if made is None or sink.has_errors:
+        return None
+    return Model(
+        job=made,
+        requirements=requirements,
+        parameters=dict(sorted(modules.parameters.items())),
+        sources=tuple(modules.sources[name] for name in modules.sources),
+    )
+
+
+def _declared(program: tree.Program, modules: Modules, scope: Scope) -> list[Block]:
+    """The blocks that the main file declares, in order."""
+    found = []
+    for entry in program.entries:
+        if isinstance(entry, tree.Declaration):
+            block = modules.force_declaration(entry.name.text, scope)
+            if block is not None:
+                found.append(block)
+    return found
+
+
+def _refused(program: tree.Program, sink: Diagnostics) -> bool:
+    """What this version parses and formats but does not compile: one message a program."""
+    declared = [entry for entry in program.entries if isinstance(entry, tree.Declaration)]
+    pods = [entry for entry in declared if KINDS.get(entry.kind.text, KINDS["job"]).later]
+    faults = [entry for entry in program.entries if isinstance(entry, tree.Fault)]
+    jobs = [entry for entry in declared if entry.kind.text == "job"]
+    if pods:
+        what, span = f"`{pods[0].kind.text}`: TPU pods and slices are", pods[0].span
+    elif faults:
+        what, span = "`fault`: failures and spares are", faults[0].span
+    elif len(jobs) > 1:
+        what, span = f"job `{jobs[1].name.text}`: several jobs on one fabric are", jobs[1].name.span
+    else:
+        return False
+    sink.error(
+        "OPUS110",
+        f"{what} planned for a later version of opusc",
+        span,
+        "not in this version",
+        help="this version compiles one job on one rail fabric; `opusc fmt` formats the program all the same",
+    )
+    return True
+
+
+def _job(
+    ev: Evaluator, blocks: list[Block], loader: FileLoader, program: tree.Program, sink: Diagnostics
+) -> Job | None:
+    for block in blocks:
+        if block.kind in ("switch", "gpu", "network", "nic"):
+            Reader(ev, block, block.kind)
+    found = next((block for block in blocks if block.kind == "job"), None)
+    if found is None:
+        sink.error(
+            "OPUS109", "the program has no job", program.source.span(0, 0), "nothing to compile",
+            help="declare a `job` with its `fabric` and `parallelism`",
+        )  # fmt: skip
+        return None
+    reader = Reader(ev, found, "job")
+    fabrics = reader.sub("fabric", "fabric")
+    clusters = fabrics.sub("cluster", "cluster") if fabrics else None
+    hardware = cluster(clusters) if clusters else None
+    network = fabric(fabrics, hardware, loader) if fabrics and hardware else None
+    return job(reader, network) if network else None
+
+
+def _requirements(ev: Evaluator, program: tree.Program, scope: Scope, blocks: list[Block]) -> tuple[Requirement, ...]:
+    nodes = [(entry, scope) for entry in program.entries if isinstance(entry, tree.Require)]
+    for block in blocks:
+        if block.kind != "topology":
+            nodes += block.requires
+    made = (requirement(ev, node, where) for node, where in sorted(nodes, key=lambda n: n[0].span.start))
+    return tuple(r for r in made if r is not None)
+
+

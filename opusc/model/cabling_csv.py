@@ -1,0 +1,194 @@
+"""Cabling from CSV files, straight to the switch or through patch panels.
+
+One file has a row for each NIC port: columns `node`, `gpu`, `port` and `position`, with `side` or `receive` where the
+optics ask for it. Several files are joined end to end: the first leads from NIC ports to `far`, the next ones
+from `near` to `far`, the last from `near` to `position`. `columns = { node = "Host", ... }` says how the columns
+are called. A node is its number, or a name that ends in it (`node12`).
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+
+from opusc.diagnostics import Label
+from opusc.diagnostics.suggest import closest
+from opusc.model.entities import Cable, Side
+from opusc.model.evaluate import Stop
+from opusc.model.loader import FileLoader
+from opusc.model.reader import Reader
+from opusc.model.values import Applied
+from opusc.source import Source, Span
+
+__all__ = ["cables_from_csv"]
+
+_FIRST = ("node", "gpu", "port")
+_LAST = ("position", "side", "receive")
+Row = dict[str, str]
+
+
+def cables_from_csv(reader: Reader, word: Applied, loader: FileLoader) -> tuple[Cable, ...] | None:
+    names = _columns(reader, word)
+    files = _files(reader, word, loader)
+    if names is None or not files:
+        return None
+    tables = []
+    for at, source in enumerate(files):
+        wanted = _FIRST if at == 0 else ("near",)
+        wanted += ("far",) if at < len(files) - 1 else ("position",)
+        table = _read(reader, source, wanted, names)
+        if table is None:
+            return None
+        tables.append(table)
+    return _joined(reader, tables)
+
+
+def _columns(reader: Reader, word: Applied) -> dict[str, str] | None:
+    """Our name of each column -> the file's."""
+    names = {name: name for name in (*_FIRST, *_LAST, "near", "far")}
+    for entry in word.block.entries if word.block else ():
+        found = reader.of(entry.value)
+        if entry.name != "columns" or found is None or not hasattr(found[0], "entries"):
+            reader.ev.sink.error("OPUS207", f"`csv` has no field `{entry.name}`", entry.span, "it takes `columns`")
+            return None
+        for column in found[0].entries:
+            text = reader.of(column.value)
+            if column.name not in names or text is None or not isinstance(text[0], str):
+                reader.ev.sink.error(
+                    "OPUS207", f"`columns` has no field `{column.name}`", column.span,
+                    help=f"columns: {', '.join(names)}; each is a text, the name in the file",
+                )  # fmt: skip
+                return None
+            names[column.name] = text[0]
+    return names
+
+
+def _files(reader: Reader, word: Applied, loader: FileLoader) -> list[Source]:
+    ev = reader.ev
+    if word.argument is None:
+        ev.sink.error("OPUS209", "`csv` does not name a file", word.span, 'write `csv "cabling.csv"`')
+        return []
+    found = reader.of(word.argument)
+    if found is None:
+        return []
+    value, span = found
+    try:
+        paths = [value] if isinstance(value, str) else ev.items(value, span)
+    except Stop:
+        return []
+    sources = []
+    for path in paths:
+        if not isinstance(path, str):
+            reader.wrong("csv", path, span, "a file name or a list of them")
+            return []
+        source = loader.file(path, span.source, span, ev.sink)
+        if source is None:
+            return []
+        sources.append(source)
+    return sources
+
+
+def _read(reader: Reader, source: Source, wanted: tuple[str, ...], names: dict[str, str]) -> list[tuple[Row, Span]] | None:
+    """The rows of a file by our column names, each with its line."""
+    sink = reader.ev.sink
+    rows = csv.reader(source.text.splitlines(keepends=True))
+    try:
+        header = next(rows, None)
+        if header is None:
+            sink.error("OPUS309", f"`{source.name}` is empty", source.span(0, 0), "no header")
+            return None
+        header = [cell.strip() for cell in header]
+        for name in wanted:
+            if names[name] not in header:
+                near = closest(names[name], header)
+                sink.error(
+                    "OPUS309", f"`{source.name}` has no column `{names[name]}`", source.line_span(1),
+                    f"did you mean `{near}`?" if near else "the header",
+                    help=f'if it is called otherwise, say so: `columns = {{ {name} = "..." }}`',
+                )  # fmt: skip
+                return None
+        at = {ours: header.index(theirs) for ours, theirs in names.items() if theirs in header}
+        found = []
+        for cells in rows:
+            line = rows.line_num
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                sink.error(
+                    "OPUS309", f"{len(cells)} cells under {len(header)} columns", source.line_span(line), "this row"
+                )
+                return None
+            found.append(({ours: cells[i].strip() for ours, i in at.items()}, source.line_span(line)))
+    except csv.Error as error:
+        sink.error("OPUS309", f"`{source.name}` is no CSV: {error}", source.line_span(max(rows.line_num, 1)))
+        return None
+    return found
+
+
+def _joined(reader: Reader, tables: list[list[tuple[Row, Span]]]) -> tuple[Cable, ...] | None:
+    """Follow each NIC port through the panels to its position."""
+    sink = reader.ev.sink
+    onward: list[dict[str, tuple[Row, Span]]] = []
+    for table in tables[1:]:
+        jacks: dict[str, tuple[Row, Span]] = {}
+        for row, span in table:
+            if row["near"] in jacks:
+                sink.error(
+                    "OPUS303", f"jack `{row['near']}` has two cables", span, "second",
+                    secondary=[Label(jacks[row["near"]][1], "first")],
+                )  # fmt: skip
+                return None
+            jacks[row["near"]] = row, span
+        onward.append(jacks)
+    cables = list(_follow(reader, tables[0], onward))
+    return None if None in cables else tuple(c for c in cables if c is not None)
+
+
+def _follow(
+    reader: Reader, first: list[tuple[Row, Span]], onward: list[dict[str, tuple[Row, Span]]]
+) -> Iterator[Cable | None]:
+    for row, span in first:
+        ends = dict(row)
+        last = span
+        for jacks in onward:
+            step = jacks.get(ends["far"])
+            if step is None:
+                reader.ev.sink.error(
+                    "OPUS309", f"the cable at jack `{ends['far']}` goes nowhere", span, "it starts here",
+                    help="the next file has no row whose near end is this jack",
+                )  # fmt: skip
+                yield None
+                break
+            ends.update(step[0])
+            last = step[1]
+        else:
+            yield _cable(reader, ends, span, last)
+
+
+def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
+    numbers: dict[str, int] = {}
+    for name in (*_FIRST, "position", "receive"):
+        text = row.get(name, "")
+        if name == "receive" and not text:
+            continue
+        match = re.fullmatch(r"[A-Za-z_.-]*?0*(\d{1,9})" if name == "node" else r"(\d{1,9})", text)
+        if match is None:
+            reader.ev.sink.error(
+                "OPUS309", f"`{text}` is no {name}", last if name in _LAST else span,
+                "a whole number" + (", or a name that ends in one" if name == "node" else ""),
+            )  # fmt: skip
+            return None
+        numbers[name] = int(match[1])
+    side = row.get("side", "")
+    if side and side not in ("A", "B"):
+        reader.ev.sink.error("OPUS309", f"`{side}` is no side", last, "A or B")
+        return None
+    return Cable(
+        node=numbers["node"],
+        gpu=numbers["gpu"],
+        port=numbers["port"],
+        position=numbers["position"],
+        side=Side(side) if side else None,
+        receive=numbers.get("receive"),
+        span=span,
+        spans={"position": last},
+    )

@@ -1,0 +1,423 @@
+"""The evaluator: expressions to values, lazily, exactly, and within a budget.
+
+There is no recursion in the language: names are evaluated once, on first use, and a name or function that
+needs itself is an error. Every evaluation step and every list element counts against one budget, so that any
+program ends, in time linear in what it expands to.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NoReturn
+
+from opusc.diagnostics import Diagnostics, Edit, Label
+from opusc.diagnostics.suggest import closest
+from opusc.model import operators
+from opusc.model.functions import FUNCTIONS
+from opusc.model.units import UNITS, Quantity
+from opusc.model.values import (
+    Applied,
+    Block,
+    Bound,
+    Builtin,
+    Entry,
+    Function,
+    Interval,
+    Module,
+    Scope,
+    Thunk,
+    Value,
+    kind_of,
+)
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = ["Evaluator", "Stop", "block_of"]
+
+
+class Stop(Exception):
+    """An expression has no value; the sink says why."""
+
+
+class Evaluator:
+    STEPS = 2_000_000
+    DEPTH = 120
+
+    def __init__(self, sink: Diagnostics) -> None:
+        self.sink = sink
+        self.steps = 0
+        self.depth = 0
+        self.calls: list[str] = []
+
+    # --- failing -------------------------------------------------------------------------------
+
+    def fail(self, code: str, message: str, span: Span, label: str = "", *, scope: Scope | None = None, **more: object) -> NoReturn:
+        """Report, naming the loop iterations around, and stop this expression."""
+        notes = list(more.pop("notes", ()))  # type: ignore[call-overload]
+        for what, _ in scope.iterations() if scope else ():
+            notes.append(f"for {what}")
+        self.sink.error(code, message, span, label, notes=notes, **more)  # type: ignore[arg-type]
+        raise Stop
+
+    def spend(self, count: int, span: Span) -> None:
+        self.steps += count
+        if self.steps > self.STEPS:
+            self.fail(
+                "OPUS120",
+                f"the program expands to more than {self.STEPS:,} values",
+                span,
+                "the budget runs out here",
+                help="use a smaller range; circuits are made by topologies, not by loops over every GPU",
+            )
+
+    @contextmanager
+    def deeper(self, span: Span) -> Iterator[None]:
+        self.depth += 1
+        try:
+            if self.depth > self.DEPTH:
+                self.fail("OPUS120", f"names and functions nest deeper than {self.DEPTH}", span)
+            yield
+        finally:
+            self.depth -= 1
+
+    # --- entry points --------------------------------------------------------------------------
+
+    def bound(self, bound: Bound, words: Sequence[str] = ()) -> Value:
+        """The value of a field, with the changes that refinements made."""
+        if bound.base is not None and isinstance(bound.expression, tree.Record):
+            base = self.bound(bound.base, words)
+            if isinstance(base, Block):
+                return self.refined(base, bound.expression, bound.scope)
+        return self.evaluate(bound.expression, bound.scope, words)
+
+    def evaluate(self, node: tree.Expression, scope: Scope, words: Sequence[str] = ()) -> Value:
+        """The value of an expression. `words` are the enumeration words that its field may hold."""
+        self.spend(1, node.span)
+        return self._RULES[type(node)](self, node, scope, words)
+
+    # --- atoms ---------------------------------------------------------------------------------
+
+    def _number(self, node: tree.Number, scope: Scope, words: Sequence[str]) -> Value:
+        return node.value.numerator if node.value.denominator == 1 else node.value
+
+    def _quantity(self, node: tree.Quantity, scope: Scope, words: Sequence[str]) -> Value:
+        unit = UNITS.get(node.unit)
+        if unit is None:
+            near = closest(node.unit, UNITS)
+            self.fail(
+                "OPUS202",
+                f"unknown unit `{node.unit}`",
+                node.unit_span,
+                f"write `{near}`" if near else "no unit of this name",
+                help="`opusc show units` lists all units" if near is None else "",
+                fix=[Edit(node.unit_span, near)] if near else [],
+            )
+        return Quantity(node.value * unit.factor, unit.dimension)
+
+    def _string(self, node: tree.String, scope: Scope, words: Sequence[str]) -> Value:
+        pieces = [part if isinstance(part, str) else self._text(part, scope) for part in node.parts]
+        text = "".join(pieces)
+        if len(text) > 4096:
+            self.fail("OPUS120", "a text of more than 4,096 characters", node.span)
+        return text
+
+    def _text(self, node: tree.Expression, scope: Scope) -> str:
+        value = self.evaluate(node, scope)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int | str | Quantity):
+            return str(value)
+        self.fail("OPUS201", f"{kind_of(value)} cannot stand in a text", node.span, scope=scope)
+
+    def _boolean(self, node: tree.Boolean, scope: Scope, words: Sequence[str]) -> Value:
+        return node.value
+
+    def _name(self, node: tree.Name, scope: Scope, words: Sequence[str]) -> Value:
+        if node.text in words:
+            return Applied(node.text, node.span)
+        found = scope.find(node.text)
+        if found is None:
+            self.unknown(node, scope, words)
+        return self.force(found, node.span) if isinstance(found, Thunk) else found
+
+    def force(self, thunk: Thunk, span: Span) -> Value:
+        if thunk.value is not None:
+            return thunk.value
+        if thunk.busy:
+            self.fail(
+                "OPUS103",
+                f"`{thunk.span.text}` is defined by itself",
+                span,
+                "needed again here",
+                secondary=[Label(thunk.span, "while it is being evaluated")],
+            )
+        thunk.busy = True
+        try:
+            with self.deeper(span):
+                thunk.value = self.bound(thunk.bound)
+        finally:
+            thunk.busy = False
+        return thunk.value
+
+    def unknown(self, node: tree.Name, scope: Scope, words: Sequence[str]) -> NoReturn:
+        name = node.text
+        for module_name in dict.fromkeys(scope.visible()):
+            module = scope.find(module_name)
+            if isinstance(module, Module) and name in module.scope.names:
+                full = f"{module_name}.{name}"
+                self.fail(
+                    "OPUS101", f"unknown name `{name}`", node.span, f"it is `{full}`", fix=[Edit(node.span, full)]
+                )
+        near = closest(name, [*words, *scope.visible()])
+        listed = f"one of: {', '.join(words)}" if words else ""
+        self.fail(
+            "OPUS101",
+            f"unknown name `{name}`",
+            node.span,
+            f"did you mean `{near}`?" if near else "not defined here",
+            help=listed,
+            fix=[Edit(node.span, near)] if near and near.casefold() == name.casefold() else [],
+        )
+
+    # --- lists ---------------------------------------------------------------------------------
+
+    def _list(self, node: tree.List, scope: Scope, words: Sequence[str]) -> Value:
+        return tuple(self.evaluate(item, scope, words) for item in node.items)
+
+    def _tuple(self, node: tree.Tuple, scope: Scope, words: Sequence[str]) -> Value:
+        return tuple(self.evaluate(item, scope, words) for item in node.items)
+
+    def _range(self, node: tree.Range, scope: Scope, words: Sequence[str]) -> Value:
+        return Interval(self.integer(node.first, scope), self.integer(node.last, scope))
+
+    def integer(self, node: tree.Expression, scope: Scope) -> int:
+        value = self.evaluate(node, scope)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        self.fail("OPUS201", f"a whole number is needed here, not {kind_of(value)}", node.span, scope=scope)
+
+    def truth(self, node: tree.Expression, scope: Scope) -> bool:
+        value = self.evaluate(node, scope)
+        if isinstance(value, bool):
+            return value
+        self.fail("OPUS201", f"a condition is needed here, not {kind_of(value)}", node.span, scope=scope)
+
+    def items(self, value: Value, span: Span) -> Sequence[Value]:
+        """The elements of a list or range."""
+        if isinstance(value, Interval):
+            self.spend(len(value), span)
+            return list(value)
+        if isinstance(value, tuple):
+            return value
+        self.fail("OPUS201", f"a list or a range is needed here, not {kind_of(value)}", span)
+
+    def _comprehension(self, node: tree.Comprehension, scope: Scope, words: Sequence[str]) -> Value:
+        found: list[Value] = []
+        self._loop(node, 0, scope, words, found)
+        return tuple(found)
+
+    def _loop(
+        self, node: tree.Comprehension, at: int, scope: Scope, words: Sequence[str], found: list[Value]
+    ) -> None:
+        if at == len(node.clauses):
+            found.append(self.evaluate(node.element, scope, words))
+            return
+        names, iterable, condition = node.clauses[at]
+        for value in self.items(self.evaluate(iterable, scope), iterable.span):
+            inner = Scope(scope)
+            if len(names) == 1:
+                inner.names[names[0].text] = value
+            elif isinstance(value, tuple) and len(value) == len(names):
+                inner.names.update((n.text, v) for n, v in zip(names, value, strict=True))
+            else:
+                self.fail("OPUS201", f"{len(names)} names, and {kind_of(value)} to unpack", iterable.span)
+            shown = ", ".join(f"{n.text} = {operators.shown(inner.names[n.text])}" for n in names)  # type: ignore[arg-type]
+            inner.iteration = (shown, names[0].span)
+            if condition is None or self.truth(condition, inner):
+                self._loop(node, at + 1, inner, words, found)
+
+    # --- operators -----------------------------------------------------------------------------
+
+    def _unary(self, node: tree.Unary, scope: Scope, words: Sequence[str]) -> Value:
+        if node.operator == "not":
+            return not self.truth(node.operand, scope)
+        value = self.evaluate(node.operand, scope)
+        if isinstance(value, int | Fraction) and not isinstance(value, bool):
+            return -value
+        if isinstance(value, Quantity):
+            return Quantity(-value.value, value.dimension)
+        self.fail("OPUS201", f"{kind_of(value)} has no negative", node.operand.span, scope=scope)
+
+    def _binary(self, node: tree.Binary, scope: Scope, words: Sequence[str]) -> Value:
+        if node.operator == "and":
+            return self.truth(node.left, scope) and self.truth(node.right, scope)
+        if node.operator == "or":
+            return self.truth(node.left, scope) or self.truth(node.right, scope)
+        left = self.evaluate(node.left, scope, words)
+        right = self.evaluate(node.right, scope, words)
+        try:
+            value = operators.apply(node.operator, left, right)
+        except operators.Unfit as error:
+            self.fail("OPUS203", str(error), node.span, scope=scope)
+        if isinstance(value, tuple):
+            self.spend(len(value), node.span)
+        return value
+
+    def _when(self, node: tree.When, scope: Scope, words: Sequence[str]) -> Value:
+        branch = node.yes if self.truth(node.condition, scope) else node.no
+        return self.evaluate(branch, scope, words)
+
+    # --- access --------------------------------------------------------------------------------
+
+    def _attribute(self, node: tree.Attribute, scope: Scope, words: Sequence[str]) -> Value:
+        if node.span.text in words:
+            return Applied(node.span.text, node.span)  # a dotted word: `dp.shard`
+        value = self.evaluate(node.value, scope)
+        name = node.name.text
+        if isinstance(value, Module):
+            found = value.scope.names.get(name)
+            if found is not None:
+                return self.force(found, node.span) if isinstance(found, Thunk) else found
+            self._no_member(node, f"module `{value.name}` has no `{name}`", list(value.scope.names))
+        if isinstance(value, Block):
+            entry = value.get(name)
+            if entry is not None:
+                return self.bound(entry.value)
+            known = [e.name for e in value.entries]
+            self._no_member(node, f"{kind_of(value)} `{value.name}` does not state `{name}`", known)
+        self.fail("OPUS101", f"{kind_of(value)} has no fields", node.span, scope=scope)
+
+    def _no_member(self, node: tree.Attribute, message: str, known: list[str]) -> NoReturn:
+        near = closest(node.name.text, known)
+        self.fail(
+            "OPUS101",
+            message,
+            node.name.span,
+            f"did you mean `{near}`?" if near else "no such name",
+            fix=[Edit(node.name.span, near)] if near else [],
+        )
+
+    def _index(self, node: tree.Index, scope: Scope, words: Sequence[str]) -> Value:
+        value = self.evaluate(node.value, scope)
+        at = self.integer(node.index, scope)
+        if not isinstance(value, tuple | Interval):
+            self.fail("OPUS201", f"{kind_of(value)} has no elements", node.value.span, scope=scope)
+        if not 0 <= at < len(value):
+            self.fail("OPUS204", f"index {at} of a list of {len(value)}", node.index.span, "out of range", scope=scope)
+        return value.first + at if isinstance(value, Interval) else value[at]
+
+    def _call(self, node: tree.Call, scope: Scope, words: Sequence[str]) -> Value:
+        if isinstance(node.function, tree.Name) and node.function.text in words:
+            argument = Bound(node.arguments[0], scope) if node.arguments else None
+            return Applied(node.function.text, node.span, argument)
+        function = self.evaluate(node.function, scope)
+        if isinstance(function, Builtin):
+            arguments = [self.evaluate(a, scope) for a in node.arguments]
+            try:
+                return FUNCTIONS[function.name].apply(arguments, lambda count: self.spend(count, node.span))
+            except operators.Unfit as error:
+                self.fail("OPUS205", f"`{function.name}`: {error}", node.span, scope=scope)
+        if not isinstance(function, Function):
+            self.fail("OPUS205", f"{kind_of(function)} cannot be called", node.function.span, scope=scope)
+        if len(function.parameters) != len(node.arguments):
+            wanted = len(function.parameters)
+            self.fail("OPUS205", f"`{function.name}` takes {wanted} values, not {len(node.arguments)}", node.span)
+        if function.name in self.calls:
+            self.fail("OPUS103", f"`{function.name}` calls itself", node.span, help="the language has no recursion")
+        inner = Scope(function.scope)
+        for name, argument in zip(function.parameters, node.arguments, strict=True):
+            inner.names[name] = self.evaluate(argument, scope)
+        self.calls.append(function.name)
+        try:
+            with self.deeper(node.span):
+                return self.evaluate(function.body, inner, words)
+        finally:
+            self.calls.pop()
+
+    # --- records -------------------------------------------------------------------------------
+
+    def _tagged(self, node: tree.Tagged, scope: Scope, words: Sequence[str]) -> Value:
+        if node.tag.text not in words:
+            self.unknown(node.tag, scope, words)
+        return Applied(node.tag.text, node.span, Bound(node.argument, scope))
+
+    def _record(self, node: tree.Record, scope: Scope, words: Sequence[str]) -> Value:
+        return block_of(node, scope)
+
+    def _refine(self, node: tree.Refine, scope: Scope, words: Sequence[str]) -> Value:
+        base = self.evaluate(node.base, scope, words)
+        if isinstance(base, Applied):
+            return Applied(base.word, node.span, base.argument, block_of(node.changes, scope))
+        if isinstance(base, Block):
+            return self.refined(base, node.changes, scope)
+        self.fail("OPUS206", f"{kind_of(base)} has no fields to change", node.base.span, scope=scope)
+
+    def refined(self, base: Block, changes: tree.Record, scope: Scope) -> Block:
+        """`base` with the fields of `changes`: records merge, everything else replaces."""
+        new = block_of(changes, scope)
+        entries = {entry.key: entry for entry in base.entries}
+        for entry in new.entries:
+            before = entries.get(entry.key)
+            value = entry.value
+            if before is not None and isinstance(value.expression, tree.Record):
+                value = Bound(value.expression, value.scope, before.value)
+            entries[entry.key] = Entry(entry.name, value, entry.span, entry.label, entry.selection)
+        return Block(
+            span=changes.span if not base.kind else base.span,
+            entries=tuple(entries.values()),
+            phases=base.phases + new.phases,
+            requires=base.requires + new.requires,
+            kind=base.kind,
+            name=base.name,
+            parameters=base.parameters,
+        )
+
+    _RULES: dict[type, Callable[..., Value]] = {
+        tree.Number: _number,
+        tree.Quantity: _quantity,
+        tree.String: _string,
+        tree.Boolean: _boolean,
+        tree.Name: _name,
+        tree.List: _list,
+        tree.Tuple: _tuple,
+        tree.Range: _range,
+        tree.Comprehension: _comprehension,
+        tree.Unary: _unary,
+        tree.Binary: _binary,
+        tree.When: _when,
+        tree.Attribute: _attribute,
+        tree.Index: _index,
+        tree.Call: _call,
+        tree.Tagged: _tagged,
+        tree.Record: _record,
+        tree.Refine: _refine,
+    }
+
+
+def block_of(record: tree.Record, scope: Scope, kind: str = "", name: str = "") -> Block:
+    """A record as a block; its `let`s are in scope of all its fields."""
+    lets = [item for item in record.items if isinstance(item, tree.Let)]
+    inner = Scope(scope) if lets else scope
+    for item in lets:
+        inner.names[item.name.text] = define(item, inner)
+    entries = tuple(
+        Entry(
+            item.name.text,
+            Bound(item.value, inner),
+            item.name.span,
+            item.label.text if item.label else "",
+            Bound(item.selection, inner) if item.selection else None,
+        )
+        for item in record.items
+        if isinstance(item, tree.Field)
+    )
+    phases = tuple((item, inner) for item in record.items if isinstance(item, tree.Phase))
+    requires = tuple((item, inner) for item in record.items if isinstance(item, tree.Require))
+    return Block(record.span, entries, phases, requires, kind, name)
+
+
+def define(item: tree.Let, scope: Scope) -> "Thunk | Value":
+    if item.parameters is not None:
+        return Function(item.name.text, tuple(p.text for p in item.parameters), item.value, scope)
+    return Thunk(Bound(item.value, scope), "let", item.name.span)

@@ -1,0 +1,140 @@
+"""Fabrics: rails and their switches, and how the cabling is stated."""
+
+from opusc.diagnostics import Label
+from opusc.model.cabling import cabling
+from opusc.model.entities import CablingKind, CablingSpec, Cluster, Fabric, RailBy, RailSpec, SwitchKind
+from opusc.model.hardware import switch
+from opusc.model.loader import FileLoader
+from opusc.model.reader import Reader
+from opusc.model.values import Bound, Entry, Scope
+
+__all__ = ["fabric"]
+
+
+def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | None:
+    by, planes, blocks = reader.choice("rail_by"), reader.count("planes") or 1, reader.count("blocks") or 1
+    if by is None or not _fits(reader, cluster, planes, blocks):
+        return None
+    rail_by = RailBy(by.word)
+    rail_count = cluster.gpus_per_node if rail_by is RailBy.LOCAL_RANK else cluster.gpus_per_domain
+    rails = _rails(reader, rail_count, planes, blocks)
+    stated = cabling(reader, cluster, rail_count, loader)
+    if rails is None or stated is None or not _alike(reader, rails, stated):
+        return None
+    return Fabric(
+        name=reader.block.name,
+        cluster=cluster,
+        rail_by=rail_by,
+        rails=rails,
+        planes=planes,
+        blocks=blocks,
+        cabling=stated,
+        span=reader.block.span,
+        spans=reader.spans(),
+    )
+
+
+def _fits(reader: Reader, cluster: Cluster, planes: int, blocks: int) -> bool:
+    sink, ports = reader.ev.sink, cluster.rail_nic.ports
+    if planes > ports or ports % planes:
+        without = f"plane{'s' * (planes - ports > 1)} {ports}..{planes - 1}" if planes - ports > 1 else f"plane {planes - 1}"
+        verb = "has" if ports == 1 else "have"
+        message = (
+            f"{without} would have no fibre: each GPU has {ports} NIC port{'s' * (ports > 1)}"
+            if planes > ports
+            else f"{ports} NIC ports do not spread evenly over {planes} planes"
+        )
+        fitting = [str(p) for p in range(1, ports + 1) if ports % p == 0]
+        sink.error(
+            "OPUS307", message, reader.spans()["planes"], f"{planes} planes",
+            secondary=[Label(cluster.rail_nic.at("ports"), f"{ports} port{'s' * (ports > 1)} {verb} room for {ports}")],
+            help=f"use at most {ports}: " + " or ".join(fitting),
+        )  # fmt: skip
+        return False
+    if cluster.node_count % blocks:
+        sink.error(
+            "OPUS307", f"{cluster.node_count} nodes do not spread evenly over {blocks} blocks",
+            reader.spans()["blocks"], f"{blocks} blocks", secondary=[Label(cluster.at("node_count"), "nodes")],
+        )  # fmt: skip
+        return False
+    return True
+
+
+def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSpec, ...] | None:
+    common = reader.entry("switch")
+    special = _overrides(reader, count)
+    rails = []
+    for index in range(count):
+        bound = special.get(index) or (common.value if common else None)
+        if bound is None:
+            reader.ev.sink.error(
+                "OPUS209", f"rail {index} of fabric `{reader.what}` has no switch", reader.block.span,
+                "`switch` is missing", help="state `switch` for all rails, or `rail[...] = { switch = ... }` for each",
+            )  # fmt: skip
+            return None
+        switches = []
+        for place in range(planes * blocks):
+            made = _switch_at(reader, bound, rail=index, plane=place // blocks, block=place % blocks)
+            if made is None:
+                return None
+            switches.append(made)
+        rails.append(RailSpec(index=index, switches=tuple(switches), span=bound.span))
+    return tuple(rails)
+
+
+def _switch_at(reader: Reader, bound: Bound, **place: int) -> SwitchKind | None:
+    """The switch value with `rail`, `plane` and `block` in scope of its fields."""
+    scope = Scope(bound.scope)
+    scope.names.update(place)
+    base = None if bound.base is None else Bound(bound.base.expression, bound.base.scope, bound.base.base)
+    inner = reader.as_block("switch", Bound(bound.expression, scope, base), "switch")
+    return switch(inner) if inner else None
+
+
+def _overrides(reader: Reader, count: int) -> dict[int, Bound]:
+    """The switch of each rail that has one of its own."""
+    found: dict[int, Bound] = {}
+    where: dict[int, Entry] = {}
+    for entry in reader.all("rail"):
+        if entry.selection is None:
+            reader.ev.sink.error(
+                "OPUS207", "`rail` needs a selection", entry.span, "which rails?", help="for example `rail[0..3] = { ... }`"
+            )
+            continue
+        for index in reader.as_indices("rail", entry.selection) or ():
+            if not 0 <= index < count:
+                reader.ev.sink.error(
+                    "OPUS204", f"there is no rail {index}: rails are 0..{count - 1}", entry.selection.span, "no such rail"
+                )
+                break
+            if index in where:
+                reader.ev.sink.error(
+                    "OPUS208", f"rail {index} is stated twice", entry.span, "again here",
+                    secondary=[Label(where[index].span, "first here")],
+                )  # fmt: skip
+                break
+            where[index] = entry
+            inner = reader.as_block("rail", entry.value, "rail")
+            own = inner.entry("switch") if inner else None
+            if own is not None:
+                found[index] = own.value
+    return found
+
+
+def _alike(reader: Reader, rails: tuple[RailSpec, ...], stated: CablingSpec) -> bool:
+    """All switches of a fabric have one kind of matrix; those that share a chassis are one."""
+    switches = [s for rail in rails for s in rail.switches]
+    other = next((s for s in switches if s.matrix is not switches[0].matrix), None)
+    if other is not None:
+        reader.ev.sink.error(
+            "OPUS308", "switches of one fabric must have one kind of matrix",
+            other.at("matrix"), f"`{other.name}` is {other.matrix}",
+            secondary=[Label(switches[0].at("matrix"), f"`{switches[0].name}` is {switches[0].matrix}")],
+        )  # fmt: skip
+        return False
+    if stated.kind is CablingKind.SHARE and any(s.radix != switches[0].radix for s in switches):
+        reader.ev.sink.error("OPUS308", "rails that share a chassis must state one switch", stated.span)
+        return False
+    return True
+
+

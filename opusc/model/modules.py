@@ -1,0 +1,269 @@
+"""Top-level names: what a file declares, what it uses, and what the command line sets."""
+
+from collections.abc import Mapping
+
+from opusc.diagnostics import Diagnostics, Edit, Label
+from opusc.diagnostics.suggest import closest
+from opusc.model.evaluate import Evaluator, Stop, block_of, define
+from opusc.model.functions import FUNCTIONS
+from opusc.model.loader import FileLoader, standard_modules
+from opusc.model.operators import shown
+from opusc.model.schema import KINDS, TOPOLOGIES
+from opusc.model.units import DIMENSIONS, Quantity, describe
+from opusc.model.values import Applied, Block, Bound, Builtin, Interval, Module, Scope, Thunk, Value, kind_of
+from opusc.resources import stdlib_dir
+from opusc.source import Source, Span
+from opusc.syntax import tree
+from opusc.syntax.parser import parse, parse_expression
+
+__all__ = ["Modules"]
+
+_ENUMERATIONS = {
+    "topology": TOPOLOGIES,
+    "optics": ("duplex", "bidi"),
+    "peers": ("paired", "independent"),
+    "matrix": ("crossbar", "any"),
+    "dialect": ("megatron", "torchtitan"),
+    "policy": ("on_demand", "provisioned", "static", "auto"),
+}
+_PARAMETER_TYPES = ("count", "number", "text", "truth", *(d.replace(" ", "_") for d in DIMENSIONS), *_ENUMERATIONS)
+
+
+class Modules:
+    """Loads files and gives each its scope. `values` records parameters as they are used."""
+
+    def __init__(self, loader: FileLoader, ev: Evaluator, settings: Mapping[str, str]) -> None:
+        self.loader, self.ev, self.settings = loader, ev, dict(settings)
+        self.sink: Diagnostics = ev.sink
+        self.sources: dict[str, Source] = {}
+        self.parameters: dict[str, str] = {}
+        self.loading: list[tuple[str, Span]] = []
+        self.scopes: dict[str, Scope] = {}
+        self.builtins = Scope(None, {name: Builtin(name) for name in FUNCTIONS})
+
+    def scope_of(self, program: tree.Program, main: bool) -> Scope:
+        """The names of a file. Only the main file's parameters can be set from outside."""
+        self.sources[program.source.name] = program.source
+        scope = Scope(Scope(self.builtins))
+        taken: dict[str, Span] = {}
+        for entry in program.entries:
+            name = _name_of(entry)
+            if name is not None:
+                if before := taken.get(name.text):
+                    self.sink.error(
+                        "OPUS102", f"`{name.text}` is declared twice", name.span, "again here",
+                        secondary=[Label(before, "first here")],
+                    )  # fmt: skip
+                taken[name.text] = name.span
+            self._declare(entry, scope, program.source, main)
+        if main:
+            self._check_settings(program)
+        return scope
+
+    def _declare(self, entry: tree.Entry, scope: Scope, source: Source, main: bool) -> None:
+        match entry:
+            case tree.Use():
+                self._use(entry, scope, source)
+            case tree.Let():
+                scope.names[entry.name.text] = define(entry, scope)
+            case tree.Parameter():
+                value = self._parameter(entry, scope, main)
+                if value is not None:
+                    scope.names[entry.name.text] = value
+            case tree.Declaration():
+                self._declaration(entry, scope)
+
+    # --- declarations --------------------------------------------------------------------------
+
+    def _declaration(self, entry: tree.Declaration, scope: Scope) -> None:
+        kind, name = entry.kind.text, entry.name.text
+        declared = [k.name for k in KINDS.values() if k.declared]
+        if kind not in declared:
+            near = closest(kind, declared)
+            self.sink.error(
+                "OPUS106",
+                f"`{kind}` is no kind of declaration",
+                entry.kind.span,
+                f"did you mean `{near}`?" if near else "unknown kind",
+                help=f"kinds: {', '.join(declared)}",
+                fix=[Edit(entry.kind.span, near)] if near else [],
+            )
+        if isinstance(entry.value, tree.Record):
+            block = block_of(entry.value, scope, kind, name)
+            names = None if entry.parameters is None else tuple(p.text for p in entry.parameters)
+            scope.names[name] = Block(
+                entry.name.span, block.entries, block.phases, block.requires, kind, name, names
+            )
+            return
+        thunk = Thunk(Bound(entry.value, scope), kind, entry.name.span)
+        scope.names[name] = thunk
+
+    def force_declaration(self, name: str, scope: Scope) -> Block | None:
+        """A declared block; one that was taken from another gets its own name."""
+        found = scope.names[name]
+        if isinstance(found, Thunk):
+            kind, span = found.what, found.span
+            try:
+                value = self.ev.force(found, span)
+            except Stop:
+                return None
+            if not isinstance(value, Block) or (value.kind and value.kind != kind):
+                self.sink.error("OPUS201", f"{kind} `{name}` is {kind_of(value)}", span)
+                return None
+            return Block(span, value.entries, value.phases, value.requires, kind, name, value.parameters)
+        return found if isinstance(found, Block) else None
+
+    # --- parameters ----------------------------------------------------------------------------
+
+    def _parameter(self, entry: tree.Parameter, scope: Scope, main: bool) -> Value | None:
+        name = entry.name.text
+        words = _ENUMERATIONS.get(entry.type.text, ()) if entry.type else ()
+        try:
+            value = self._given(name, scope, words) if main and name in self.settings else None
+            if value is None:
+                if entry.default is None:
+                    self.sink.error(
+                        "OPUS107", f"parameter `{name}` has no value", entry.name.span, "no default",
+                        help=f"set it with `-D {name}=...`",
+                    )  # fmt: skip
+                    return None
+                value = (self.ev.evaluate(entry.default, scope, words), entry.default.span)
+            self._check_type(entry, *value)
+            if entry.domain is not None:
+                self._check_domain(entry, entry.domain, *value, scope, words)
+        except Stop:
+            return None
+        if main:
+            self.parameters[name] = shown(value[0])
+        return value[0]
+
+    def _given(self, name: str, scope: Scope, words: tuple[str, ...]) -> tuple[Value, Span]:
+        source = Source(f"-D {name}", self.settings[name])
+        expression = parse_expression(source, self.sink)
+        if expression is None:
+            raise Stop
+        return self.ev.evaluate(expression, scope, words), source.whole
+
+    def _check_type(self, entry: tree.Parameter, value: Value, span: Span) -> None:
+        if entry.type is None:
+            return
+        wanted = entry.type.text
+        if wanted not in _PARAMETER_TYPES:
+            near = closest(wanted, _PARAMETER_TYPES)
+            self.ev.fail(
+                "OPUS201",
+                f"`{wanted}` is no type of parameter",
+                entry.type.span,
+                f"did you mean `{near}`?" if near else "unknown type",
+                help=f"types: {', '.join(_PARAMETER_TYPES)}",
+            )
+        fits = {
+            "count": isinstance(value, int) and not isinstance(value, bool) and value >= 1,
+            "number": not isinstance(value, bool) and not isinstance(value, Quantity) and hasattr(value, "numerator"),
+            "text": isinstance(value, str),
+            "truth": isinstance(value, bool),
+        }.get(wanted, isinstance(value, Applied) if wanted in _ENUMERATIONS else False)
+        if isinstance(value, Quantity):
+            fits = describe(value.dimension).replace(" ", "_") == wanted
+        if not fits:
+            article = "positive whole number" if wanted == "count" else wanted
+            self.ev.fail(
+                "OPUS201", f"parameter `{entry.name.text}` is a {article}, not {kind_of(value)}", span, shown(value),
+                secondary=[Label(entry.name.span, "declared here")] if span.source is not entry.span.source else [],
+            )  # fmt: skip
+
+    def _check_domain(
+        self, entry: tree.Parameter, domain: tree.Expression, value: Value, span: Span, scope: Scope, words: tuple[str, ...]
+    ) -> None:
+        allowed = self.ev.evaluate(domain, scope, words)
+        if not isinstance(allowed, tuple | Interval):
+            self.ev.fail("OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span)
+        inside = any(shown(value) == shown(item) for item in allowed) if isinstance(allowed, tuple) else (
+            isinstance(value, int) and allowed.first <= value <= allowed.last
+        )  # fmt: skip
+        if not inside:
+            self.ev.fail(
+                "OPUS204",
+                f"parameter `{entry.name.text}` is {shown(value)}; it must be in {shown(allowed)}",
+                span,
+                "out of its domain",
+                secondary=[Label(domain.span, "the domain")],
+            )
+
+    def _check_settings(self, program: tree.Program) -> None:
+        known = [entry.name.text for entry in program.entries if isinstance(entry, tree.Parameter)]
+        for name in self.settings:
+            if name not in known:
+                near = closest(name, known)
+                source = Source(f"-D {name}", self.settings[name])
+                self.sink.error(
+                    "OPUS108",
+                    f"the program has no parameter `{name}`",
+                    source.whole,
+                    f"did you mean `{near}`?" if near else "set here",
+                    help=f"parameters: {', '.join(known)}" if known else "it has no parameters at all",
+                )
+
+    # --- use -----------------------------------------------------------------------------------
+
+    def _use(self, entry: tree.Use, scope: Scope, source: Source) -> None:
+        if entry.module is not None:
+            names = [part.text for part in entry.module]
+            alias = entry.alias or entry.module[-1]
+            used = self._standard(entry, names)
+        else:
+            assert entry.path is not None
+            parts = entry.path.parts
+            path = "".join(p for p in parts if isinstance(p, str))
+            stem = path.rsplit("/", 1)[-1].removesuffix(".opus")
+            alias = entry.alias or tree.Name(stem, span=entry.path.span)
+            if not stem.isidentifier() and entry.alias is None:
+                self.sink.error(
+                    "OPUS104", f"`{stem}` is no name: say how the module is called", entry.path.span,
+                    help=f'use "{path}" as NAME',
+                )  # fmt: skip
+            used = self.loader.file(path, source, entry.path.span, self.sink)
+        if used is None:
+            return
+        inner = self._load(used, entry.span)
+        if inner is not None:
+            scope.names[alias.text] = Module(alias.text, inner)
+
+    def _standard(self, entry: tree.Use, names: list[str]) -> Source | None:
+        known = standard_modules()
+        if len(names) == 2 and names[0] == "std" and names[1] in known:
+            path = stdlib_dir() / f"{names[1]}.opus"
+            return Source(f"std.{names[1]}", path.read_text(encoding="utf-8"))
+        near = closest(names[-1], known)
+        self.sink.error(
+            "OPUS104",
+            f"there is no module `{'.'.join(names)}`",
+            entry.module[0].span.to(entry.module[-1].span) if entry.module else entry.span,
+            f"did you mean `std.{near}`?" if near else "unknown module",
+            help=f"standard modules: {', '.join(f'std.{m}' for m in known)}; files are used by path: "
+            'use "parts/racks.opus"',
+        )
+        return None
+
+    def _load(self, source: Source, span: Span) -> Scope | None:
+        if source.name in self.scopes:
+            return self.scopes[source.name]
+        names = [name for name, _ in self.loading]
+        if source.name in names:
+            cycle = [*names[names.index(source.name) :], source.name]
+            self.sink.error("OPUS103", "files use each other in a circle: " + " -> ".join(cycle), span, "closes the circle")
+            return None
+        if len(self.loading) > 30:
+            self.sink.error("OPUS104", "files use files more than 30 deep", span)
+            return None
+        self.loading.append((source.name, span))
+        try:
+            scope = self.scope_of(parse(source, self.sink), main=False)
+        finally:
+            self.loading.pop()
+        self.scopes[source.name] = scope
+        return scope
+
+
+def _name_of(entry: tree.Entry) -> tree.Name | None:
+    return entry.name if isinstance(entry, tree.Let | tree.Parameter | tree.Declaration) else None

@@ -1,0 +1,155 @@
+"""Operators on values: exact, with dimensions."""
+
+from fractions import Fraction
+
+from opusc.model.units import DIMENSIONS, Dimension, Quantity
+from opusc.model.values import Applied, Interval, Value, kind_of
+
+__all__ = ["Unfit", "apply", "shown"]
+
+BITS = 4096
+RATIO = DIMENSIONS["ratio"]
+
+
+class Unfit(Exception):
+    """These values do not go together; the text says why."""
+
+
+def shown(value: Value) -> str:
+    """A value as an author would write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(shown(v) for v in value[:8]) + (", ..." if len(value) > 8 else "") + "]"
+    if isinstance(value, Applied):
+        return value.word
+    if isinstance(value, int | Fraction | str | Quantity | Interval):
+        return str(value)
+    return kind_of(value)
+
+
+def apply(operator: str, left: Value, right: Value) -> Value:
+    """`left operator right`. Raises Unfit."""
+    if operator in ("==", "!="):
+        return _equal(left, right) == (operator == "==")
+    if operator == "in":
+        if isinstance(right, Interval):
+            return isinstance(left, int) and right.first <= left <= right.last
+        if isinstance(right, tuple):
+            return any(_equal(left, item) for item in right)
+        raise Unfit(f"`in` needs a list or a range on its right, not {kind_of(right)}")
+    if operator in ("<", "<=", ">", ">="):
+        return _ordered(operator, left, right)
+    if operator in ("mod", "div"):
+        if not (_is_int(left) and _is_int(right)):
+            raise Unfit(f"`{operator}` is for whole numbers, not {kind_of(left)} and {kind_of(right)}")
+        if right == 0:
+            raise Unfit(f"`{operator}` by zero")
+        return left % right if operator == "mod" else left // right  # type: ignore[operator]
+    if isinstance(left, tuple | Interval) or isinstance(right, tuple | Interval):
+        return _lists(operator, left, right)
+    return _arithmetic(operator, left, right)
+
+
+def _is_int(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
+
+
+def _equal(left: Value, right: Value) -> bool:
+    if isinstance(left, Applied) and isinstance(right, Applied):
+        return left.word == right.word
+    if isinstance(left, Interval) and isinstance(right, tuple):
+        return tuple(left) == right if len(left) == len(right) else False
+    if isinstance(right, Interval) and isinstance(left, tuple):
+        return _equal(right, left)
+    if isinstance(left, bool) != isinstance(right, bool):
+        return False
+    return bool(left == right)
+
+
+def _ordered(operator: str, left: Value, right: Value) -> bool:
+    a, b = _comparable(left, right)
+    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]
+
+
+def _comparable(left: Value, right: Value) -> tuple[Fraction, Fraction]:
+    if _is_number(left) and _is_number(right):
+        return Fraction(left), Fraction(right)  # type: ignore[arg-type]
+    if isinstance(left, Quantity) and isinstance(right, Quantity) and left.dimension == right.dimension:
+        return left.value, right.value
+    raise Unfit(f"{kind_of(left)} cannot be compared with {kind_of(right)}")
+
+
+def _lists(operator: str, left: Value, right: Value) -> Value:
+    if operator == "+" and isinstance(left, tuple | Interval) and isinstance(right, tuple | Interval):
+        _bounded(len(left) + len(right))
+        return (*left, *right)
+    if operator == "*":
+        items, count = (left, right) if isinstance(left, tuple | Interval) else (right, left)
+        if _is_int(count) and isinstance(items, tuple | Interval):
+            if count < 0:  # type: ignore[operator]
+                raise Unfit("a list cannot be repeated less than 0 times")
+            _bounded(len(items) * count)  # type: ignore[operator]
+            return tuple(items) * count  # type: ignore[operator]
+    raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
+
+
+def _bounded(length: int) -> None:
+    if length > 1_000_000:
+        raise Unfit(f"a list of {length:,} elements is too long; 1,000,000 is the limit")
+
+
+def _arithmetic(operator: str, left: Value, right: Value) -> Value:
+    if _is_number(left) and _is_number(right):
+        return _plain(_compute(operator, Fraction(left), Fraction(right)))  # type: ignore[arg-type]
+    a, b = _as_quantity(left), _as_quantity(right)
+    if a is None or b is None:
+        raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
+    value = _compute(operator, a.value, b.value)
+    if operator in "+-":
+        return Quantity(value, _sum_dimension(operator, left, right, a.dimension, b.dimension))
+    dimension = a.dimension.times(b.dimension, 1 if operator == "*" else -1)
+    if dimension is None:
+        raise Unfit(f"{kind_of(left)} {operator} {kind_of(right)} has no meaning")
+    if dimension == RATIO and not (isinstance(left, Quantity) and isinstance(right, Quantity)):
+        return _plain(value) if not isinstance(left, Quantity) else Quantity(value, dimension)
+    return _plain(value) if dimension == RATIO and operator == "/" else Quantity(value, dimension)
+
+
+def _sum_dimension(operator: str, left: Value, right: Value, a: Dimension, b: Dimension) -> Dimension:
+    if a == b and isinstance(left, Quantity) and isinstance(right, Quantity):
+        # The difference of two levels is a loss; their sum has no meaning.
+        if a.logarithm != "level":
+            return a
+        if operator == "-":
+            return DIMENSIONS["loss"]
+    if a.logarithm == "level" and b.logarithm == "loss":
+        return a
+    if operator == "+" and a.logarithm == "loss" and b.logarithm == "level":
+        return b
+    raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
+
+
+def _as_quantity(value: Value) -> Quantity | None:
+    if isinstance(value, Quantity):
+        return value
+    return Quantity(Fraction(value), RATIO) if _is_number(value) else None  # type: ignore[arg-type]
+
+
+def _compute(operator: str, a: Fraction, b: Fraction) -> Fraction:
+    if operator == "/" and b == 0:
+        raise Unfit("division by zero")
+    value = {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__}[operator](b)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > BITS:
+        raise Unfit(f"the result has more than {BITS:,} bits")
+    return value
+
+
+def _plain(value: Fraction) -> int | Fraction:
+    return value.numerator if value.denominator == 1 else value
+
+

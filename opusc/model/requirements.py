@@ -1,0 +1,124 @@
+"""`require`: conditions that hold, fail, or wait for what this version cannot compute.
+
+A condition over parameters and fields is decided here. One that names a result of the time or cost model is
+checked for its units and kept as "not checked".
+"""
+
+from fractions import Fraction
+
+from opusc.diagnostics import Edit
+from opusc.model.entities import Requirement
+from opusc.model.evaluate import Evaluator, Stop
+from opusc.model.operators import shown
+from opusc.model.units import DIMENSIONS, UNITS, Quantity
+from opusc.model.values import Scope
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = ["MEASURED", "requirement"]
+
+#: What later stages measure, with the unit that a comparison needs ("" for a plain number).
+MEASURED = {
+    "overhead": ("ratio", "%"),
+    "iteration_time": ("time", "s"),
+    "reconfigurations": ("", ""),
+    "cost": ("money", "USD"),
+    "power": ("power", "W"),
+    "margin": ("loss", "dB"),
+    "bandwidth": ("bandwidth", "Gbps"),
+}
+
+
+def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement | None:
+    """What becomes of a `require`; None when it fails or has no meaning, and the sink says so."""
+    text = node.condition.span.text
+    needs = tuple(dict.fromkeys(name.text for name in _names(node.condition) if _measured(name, scope)))
+    try:
+        if needs:
+            _check_units(ev, node.condition, scope)
+            ev.sink.warning(
+                "OPUS420",
+                f"not checked: `{text}`",
+                node.condition.span,
+                f"needs {', '.join(needs)}",
+                notes=[f"this version of opusc does not compute {' or '.join(needs)}"],
+                help="the plan lists it as not checked",
+            )
+            return Requirement(text=text, checked=False, needs=needs, span=node.span)
+        if ev.truth(node.condition, scope):
+            return Requirement(text=text, checked=True, span=node.span)
+        message = ev.evaluate(node.message, scope) if node.message else None
+    except Stop:
+        return None
+    values = _values(ev, node.condition, scope)
+    ev.sink.error(
+        "OPUS421",
+        f"required, and not so: `{text}`" + (f": {message}" if isinstance(message, str) else ""),
+        node.condition.span,
+        "does not hold",
+        notes=[f"{name} = {value}" for name, value in values.items()],
+    )
+    return None
+
+
+def _measured(name: tree.Name, scope: Scope) -> bool:
+    return name.text in MEASURED and scope.find(name.text) is None
+
+
+def _names(node: object) -> list[tree.Name]:
+    """Every name in an expression, left to right."""
+    if isinstance(node, tree.Name):
+        return [node]
+    if isinstance(node, tree.Attribute):
+        return _names(node.value)
+    found: list[tree.Name] = []
+    for child in getattr(node, "__dataclass_fields__", {}):
+        value = getattr(node, child)
+        for item in value if isinstance(value, tuple) else (value,):
+            if hasattr(item, "__dataclass_fields__") and not isinstance(item, Span):
+                found += _names(item)
+    return found
+
+
+def _values(ev: Evaluator, node: tree.Expression, scope: Scope) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _names(node):
+        try:
+            found[name.text] = shown(ev.evaluate(name, scope))
+        except Stop:
+            continue
+    return found
+
+
+def _check_units(ev: Evaluator, node: tree.Expression, scope: Scope) -> None:
+    """Each comparison with a measured result must have its unit on the other side."""
+    if isinstance(node, tree.Binary) and node.operator in ("and", "or"):
+        _check_units(ev, node.left, scope)
+        _check_units(ev, node.right, scope)
+        return
+    if isinstance(node, tree.Unary) and node.operator == "not":
+        _check_units(ev, node.operand, scope)
+        return
+    if not isinstance(node, tree.Binary) or node.operator not in ("<", "<=", ">", ">=", "==", "!="):
+        ev.fail("OPUS203", "a measured result is compared with a limit", node.span, "no comparison")
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(side, tree.Name) and _measured(side, scope):
+            _check_limit(ev, side.text, other, scope)
+
+
+def _check_limit(ev: Evaluator, name: str, limit: tree.Expression, scope: Scope) -> None:
+    dimension, unit = MEASURED[name]
+    value = ev.evaluate(limit, scope)
+    if isinstance(value, Quantity) and dimension and value.dimension == DIMENSIONS[dimension]:
+        return
+    plain = isinstance(value, int | Fraction) and not isinstance(value, bool)
+    if not dimension and plain:
+        return
+    if plain:
+        end = Span(limit.span.source, limit.span.end, limit.span.end)
+        ev.fail(
+            "OPUS202", f"`{name}` is a {dimension}; {shown(value)} has no unit", limit.span, "no unit",
+            help=f"write `{shown(value)} {unit}`", fix=[Edit(end, f" {unit}")],
+        )  # fmt: skip
+    assert unit in UNITS or not unit
+    ev.fail("OPUS203", f"`{name}` cannot be compared with {shown(value)}", limit.span, f"needs {unit or 'a plain number'}")

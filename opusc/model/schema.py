@@ -1,0 +1,301 @@
+"""Every kind of block and every field: one table for the evaluator, the messages, the docs and `opusc show`.
+
+Bandwidth fields are per direction unless their text says otherwise. A field without a default is either
+required, or demanded by whoever first needs it.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = ["KINDS", "TOPOLOGIES", "Choice", "Count", "FieldSpec", "FieldType", "Kind", "Measure", "Other", "Record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A whole number."""
+
+    least: int = 1
+    most: int = 2**31 - 1
+
+    def __str__(self) -> str:
+        return "count" if self.least == 1 else f"whole number from {self.least}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A quantity; `example` is a bare number's most likely meaning, for the fix."""
+
+    dimension: str
+    unit: str
+    per: int = 1  # the model counts this many base units as one (8 for bytes)
+    signed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.dimension} ({self.unit})"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " | ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A block of a kind."""
+
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Read by the code of its kind: `text`, `truth`, `list of ...`, `topology`, ..."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+FieldType: TypeAlias = Count | Measure | Choice | Record | Other
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    name: str
+    type: FieldType
+    doc: str
+    required: bool = False
+    default: str = ""
+    labelled: bool = False  # may stand several times, with a label
+    selected: bool = False  # stands with a selection of indices
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    doc: str
+    fields: tuple[FieldSpec, ...]
+    declared: bool = True  # may stand at top level
+    later: str = ""  # why this version does not take it
+    nested: tuple[tuple[str, str], ...] = ()  # (name, field): names often written beside a field that are part of it
+
+    def field(self, name: str) -> FieldSpec | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+
+TOPOLOGIES = ("ring", "chain", "pairs", "edges", "rotor", "mesh", "hypercube", "flattened_butterfly")
+
+_TIME = Measure("time", "ms")
+_RATE = Measure("bandwidth", "Gbps")
+_TEXT = Other("text")
+_TRUTH = Other("true | false")
+_SELECTION = Other("list or range of indices")
+_LATER_JOBS = "spare nodes, faults and several jobs on one fabric are planned; this version compiles one job on a whole fabric"
+_LATER_PODS = "pods and slices are planned; this version compiles rail fabrics"
+
+F = FieldSpec
+
+_SWITCH = Kind(
+    "switch",
+    "An optical circuit switch.",
+    (
+        F("matrix", Choice(("crossbar", "any")), "crossbar joins side A (ingress) to side B (egress); any joins any two ports", True),
+        F("radix", Count(), "positions: of each side on a crossbar, in all on an `any` matrix", True),
+        F("reconfigure", Record("reconfiguration"), "how long a change takes; needed by estimates, not by circuits"),
+        F("insertion_loss", Measure("loss", "dB"), "loss of one light path through the switch"),
+        F("power", Measure("power", "W"), "electrical power of the whole switch"),
+        F("price", Measure("money", "USD"), "price of the whole switch"),
+        F("driver", Choice(("polatis", "sonic", "calient", "ocp_gnmi")), "the protocol its controller speaks"),
+        F("address", _TEXT, "management address, without credentials; `rail`, `plane` and `block` may stand in it"),
+        F("blocked", _SELECTION, "positions that must not be used; their ports move to the next free ones"),
+        F("name", _TEXT, "how messages and files call the switch", default="the name it was taken from"),
+    ),
+)
+_RECONFIGURATION = Kind(
+    "reconfiguration",
+    "The parts of the time that a change of circuits takes.",
+    (
+        F("settle", _TIME, "mirrors or beams move", default="demanded where it is needed"),
+        F("relock", _TIME, "transceivers find the light again", default="demanded where it is needed"),
+        F("control", _TIME, "controller and protocol", default="0 ms"),
+    ),
+    declared=False,
+)
+_GPU = Kind(
+    "gpu",
+    "An accelerator.",
+    (
+        F("peak", Measure("compute rate", "TFLOPS"), "dense 16-bit operations per second"),
+        F("memory", Measure("size", "GB", 8), "memory of one GPU"),
+        F("memory_bandwidth", Measure("bandwidth", "GB/s"), "reading or writing its memory"),
+    ),
+)
+_NIC = Kind(
+    "nic",
+    "The NICs of one role, as each GPU (or node) has them.",
+    (
+        F("ports", Count(), "optical ports of one GPU (of one node with `per = node`)", True),
+        F("rate", _RATE, "bandwidth of one port, per direction", True),
+        F("optics", Choice(("duplex", "bidi")), "duplex: a transmit and a receive fibre; bidi: one fibre both ways; stated for NICs on the rails"),
+        F("peers", Choice(("paired", "independent")), "whether transmitter and receiver go to one neighbour", default="paired"),
+        F("transceivers", Count(), "transceivers that the ports are spread over", default="one a port"),
+        F("per", Choice(("gpu", "node")), "whose ports these are", default="gpu"),
+        F("rail", Choice(("none",)), "none: never on a rail (storage, management)", default="on the rails"),
+    ),
+)
+_DOMAIN = Kind(
+    "domain",
+    "A scale-up domain: GPUs joined by NVLink, ICI or alike.",
+    (
+        F("node_count", Count(), "nodes in a domain", default="1"),
+        F("gpus_per_node", Count(), "GPUs of a node", default="the cluster's"),
+        F("gpus", Count(), "GPUs in a domain that is a part of a node", default="all of its nodes"),
+        F("use", Count(), "GPUs of a domain that a job occupies", default="all"),
+    ),
+    declared=False,
+)
+_CLUSTER = Kind(
+    "cluster",
+    "Nodes, GPUs and NICs.",
+    (
+        F("node_count", Count(), "nodes in the cluster", default="domain_count times the nodes of a domain"),
+        F("domain_count", Count(), "scale-up domains in the cluster"),
+        F("domain", Record("domain"), "the scale-up domain", default="one node"),
+        F("gpus_per_node", Count(), "GPUs in a node", default="the domain's"),
+        F("gpu", Record("gpu"), "the accelerator; needed by estimates, not by circuits"),
+        F("scale_up", Measure("bandwidth", "GB/s"), "scale-up bandwidth of one GPU, per direction"),
+        F("nic", Record("nic"), "NICs, with a label where there are several roles", True, labelled=True),
+        F("spares", Other("record"), "spare nodes"),
+    ),
+)
+_RAIL = Kind(
+    "rail",
+    "What differs on some rails.",
+    (F("switch", Record("switch"), "the switch of these rails", default="the fabric's"),),
+    declared=False,
+)
+_FABRIC = Kind(
+    "fabric",
+    "Rails of optical circuit switches over a cluster.",
+    (
+        F("cluster", Record("cluster"), "the cluster it joins", True),
+        F("rail_by", Choice(("local_rank", "domain_rank")), "the rule: a GPU's rail is its index in its node, or in its domain", True),
+        F("switch", Record("switch"), "the switch of every rail; `rail`, `plane` and `block` may stand in it"),
+        F("rail", Record("rail"), "what differs on some rails", selected=True),
+        F("planes", Count(), "switches of a rail, each taking some NIC ports of every GPU", default="1"),
+        F("blocks", Count(), "switches of a rail, each taking some of the nodes", default="1"),
+        F(
+            "cabling",
+            Choice(("share", "explicit", "csv")),
+            "where each NIC port ends: in order, `share { rail 0 = 1..8 }`, `explicit { of = [(node, gpu, port, position), ...] }`, "
+            '`csv "file.csv"`',
+            default="in order: node by node, GPU by GPU, port by port",
+        ),
+    ),
+)
+_NETWORK = Kind(
+    "network",
+    "A neural network that a job trains.",
+    (
+        F("layers", Count(), "transformer layers", True),
+        F("width", Count(), "model width"),
+        F("feed_forward", Count(), "width of the feed-forward part (of one expert in a mixture)"),
+        F("heads", Count(), "attention heads"),
+        F("kv_heads", Count(), "key and value heads"),
+        F("vocabulary", Count(), "tokens in the vocabulary"),
+        F("sequence", Count(), "tokens in a sequence"),
+        F("experts", Count(), "routed experts of a mixture layer"),
+        F("experts_per_token", Count(), "routed experts that a token visits"),
+        F("tied_embeddings", _TRUTH, "whether input and output embedding share weights", default="false"),
+    ),
+)
+_DP = Kind(
+    "dp",
+    "A data-parallel degree in two parts.",
+    (
+        F("replicate", Count(), "copies of the sharded model", True),
+        F("shard", Count(), "ranks that share one copy", True),
+    ),
+    declared=False,
+)
+_PARALLELISM = Kind(
+    "parallelism",
+    "Degrees of parallelism.",
+    (
+        F("tp", Count(), "tensor", default="1"),
+        F("cp", Count(), "context", default="1"),
+        F("dp", Other("count | { replicate, shard }"), "data", default="1"),
+        F("pp", Count(), "pipeline", default="1"),
+        F("ep", Count(), "expert; what it divides depends on the dialect", default="1"),
+        F("expert_tp", Count(), "tensor degree inside experts (megatron, when ep > 1)"),
+    ),
+    declared=False,
+    nested=(("replicate", "dp"), ("shard", "dp")),
+)
+_PHASE = Kind(
+    "phase",
+    "A kind of traffic.",
+    (
+        F("topology", Other("topology"), "the graph among the scale-up domains of each group"),
+        F("hold", _TIME, "shortest time to keep the circuits"),
+        F("traffic", Choice(("reduction", "point_to_point", "all_to_all")), "who must reach whom", default="by the phase's name and axes"),
+    ),
+    declared=False,
+)
+_JOB = Kind(
+    "job",
+    "A training job on a fabric.",
+    (
+        F("fabric", Record("fabric"), "the fabric it runs on", True),
+        F("dialect", Choice(("megatron", "torchtitan")), "whose meaning of ep and of split dp; required for either"),
+        F("parallelism", Record("parallelism"), "degrees", True),
+        F("order", Other("list of axes"), "rank order, innermost first", default="the dialect's"),
+        F("nodes", _SELECTION, "the nodes it may use, in placement order", default="all"),
+        F("model", Record("network"), "what it trains; needed by estimates"),
+        F("batch", Count(), "sequences in a global batch"),
+        F("microbatches", Count(), "micro-batches of one pipeline in an iteration"),
+        F("pipeline", Choice(("gpipe", "one_f_one_b", "interleaved", "dualpipe")), "the pipeline schedule; interleaved { chunks = v } joins stages in a ring", default="one_f_one_b"),
+        F("stages", Other("list of counts"), "layers of each pipeline stage", default="layers / pp"),
+        F("sharding", Choice(("none", "optimizer", "gradients", "full")), "what data parallelism shards", default="none"),
+        F("policy", Choice(("on_demand", "provisioned", "static", "auto")), "when a change may start"),
+        F("relay", Choice(("allow", "forbid")), "whether traffic may hop to another GPU's rail", default="allow"),
+        F("schedule", Other("list of phases"), "the order of phases, where the defaults do not say it"),
+        F("pack", Other("list of phases"), "phases that share the ports"),
+    ),
+)
+_TOPOLOGY = Kind(
+    "topology",
+    "A topology written in the language; its parameters are set by `name { parameter = value }`.",
+    (F("edges", Other("list of pairs"), "edges among `members` (0..size - 1)", True),),
+)
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        _CLUSTER,
+        _DOMAIN,
+        _NIC,
+        _GPU,
+        _FABRIC,
+        _RAIL,
+        _SWITCH,
+        _RECONFIGURATION,
+        _JOB,
+        _PARALLELISM,
+        _DP,
+        _PHASE,
+        _NETWORK,
+        _TOPOLOGY,
+        Kind("pod", "Cubes of TPUs.", (), later=_LATER_PODS),
+        Kind("slice", "A part of a pod.", (), later=_LATER_PODS),
+        Kind("fault", "Something broken.", (), later=_LATER_JOBS),
+    )
+}

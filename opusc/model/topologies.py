@@ -1,0 +1,156 @@
+"""Topologies of phases: words of the language, and topologies written in it."""
+
+from opusc.diagnostics import Label
+from opusc.model.entities import TopologySpec
+from opusc.model.evaluate import Evaluator, Stop
+from opusc.model.reader import Reader
+from opusc.model.schema import TOPOLOGIES, Count
+from opusc.model.values import Applied, Block, Bound, Interval, Scope, Value
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = ["topology"]
+
+Edges = tuple[tuple[int, int, Span], ...]
+
+
+def topology(reader: Reader, bound: Bound) -> TopologySpec | None:
+    """The value of a `topology` field."""
+    found = reader.of(bound, TOPOLOGIES)
+    if found is None:
+        return None
+    value, span = found
+    if isinstance(value, Block) and value.kind == "topology":
+        return _written(reader.ev, value, span)
+    word = reader.as_word("topology", value, span, TOPOLOGIES)
+    return None if word is None else _named(reader.ev, word)
+
+
+def _named(ev: Evaluator, word: Applied) -> TopologySpec | None:
+    allowed = {"flattened_butterfly": ("dims",), "pairs": ("of",), "edges": ("of",)}.get(word.word, ())
+    given = {} if word.block is None else {entry.name: entry for entry in word.block.entries}
+    for name, entry in given.items():
+        if name not in allowed:
+            takes = f"it takes {', '.join(f'`{a}`' for a in allowed)}" if allowed else "it takes none"
+            ev.sink.error("OPUS207", f"`{word.word}` has no argument `{name}`", entry.span, takes)
+            return None
+    missing = {"flattened_butterfly": "dims", "edges": "of"}.get(word.word)
+    if missing is not None and missing not in given:
+        ev.sink.error("OPUS209", f"`{word.word}` does not state `{missing}`", word.span, f"`{missing}` is missing")
+        return None
+    spans = {name: entry.value.span for name, entry in given.items()}
+    dims = None
+    if "dims" in given:
+        assert word.block is not None
+        reader = Reader.__new__(Reader)
+        reader.ev, reader.block, reader.what = ev, word.block, word.word
+        dims = reader.counts("dims", Count())
+        if dims is None:
+            return None
+    edges = _edge_rule(ev, word.word, given["of"].value) if "of" in given else None
+    return TopologySpec(name=word.word, dims=dims, edges=edges, span=word.span, spans=spans)
+
+
+def _edge_rule(ev: Evaluator, name: str, bound: Bound, extra: dict[str, Value] | None = None):  # type: ignore[no-untyped-def]
+    """A function from the number of vertices to the edges, evaluated once for each number."""
+    made: dict[int, Edges] = {}
+
+    def edges(n: int) -> Edges:
+        if n not in made:
+            made[n] = _edges(ev, name, bound, n)
+        return made[n]
+
+    return edges
+
+
+def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
+    """The edges of a list, with the loop iteration that made each; wrong ones are reported and left out."""
+    scope = Scope(bound.scope)
+    scope.names.update({"size": n, "members": Interval(0, n - 1)})
+    try:
+        values = ev.items(ev.evaluate(bound.expression, scope), bound.span)
+    except Stop:
+        return ()
+    found: list[tuple[int, int, Span]] = []
+    first: dict[tuple[int, int], int] = {}
+    for at, value in enumerate(values):
+        span = _item_span(bound.expression, at)
+        if not (isinstance(value, tuple) and len(value) == 2 and all(type(v) is int for v in value)):
+            ev.sink.error("OPUS212", f"element {at} of `{name}` is no pair of vertices", span, "not (a, b)")
+            continue
+        a, b = value
+        if not (0 <= a < n and 0 <= b < n):
+            ev.sink.error(
+                "OPUS212", f"`{name}` names vertex {a if not 0 <= a < n else b}; a group has {n}: 0..{n - 1}",
+                span, f"element {at} is ({a}, {b})",
+                notes=["vertices are the scale-up domains of a group, in rank order"],
+            )  # fmt: skip
+            continue
+        if a == b:
+            ev.sink.error("OPUS212", f"`{name}` joins vertex {a} to itself", span, f"element {at} is ({a}, {b})")
+            continue
+        if (a, b) in first or (b, a) in first and name != "edges":
+            before = first.get((a, b), first.get((b, a), 0))
+            ev.sink.error(
+                "OPUS212", f"`{name}` names the edge ({a}, {b}) twice", span, f"element {at}",
+                secondary=[Label(_item_span(bound.expression, before), f"element {before}")]
+                if _item_span(bound.expression, before) != span else [],
+            )  # fmt: skip
+            continue
+        first[a, b] = at
+        found.append((a, b, span))
+    return tuple(found)
+
+
+def _item_span(node: tree.Expression, at: int) -> Span:
+    """The place of one element: itself in a list, the loop body in a comprehension."""
+    if isinstance(node, tree.List) and at < len(node.items):
+        return node.items[at].span
+    return node.element.span if isinstance(node, tree.Comprehension) else node.span
+
+
+def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
+    """A topology written in the language, with its parameters set by the refinement."""
+    entry = block.get("edges")
+    if entry is None:
+        ev.sink.error("OPUS209", f"topology `{block.name}` does not state `edges`", block.span, "`edges` is missing")
+        return None
+    scope = Scope(entry.value.scope)
+    dims = None
+    for name in block.parameters or ():
+        given = block.get(name)
+        if given is None:
+            ev.sink.error("OPUS209", f"topology `{block.name}` needs `{name}`", span, f"write `{block.name} {{ {name} = ... }}`")
+            return None
+        try:
+            value = ev.bound(given.value)
+        except Stop:
+            return None
+        scope.names[name] = value
+        if name == "dims" and isinstance(value, tuple) and all(type(v) is int for v in value):
+            dims = tuple(v for v in value if isinstance(v, int))
+    unknown = [e for e in block.entries if e.name != "edges" and e.name not in (block.parameters or ())]
+    for extra in unknown:
+        ev.sink.error("OPUS207", f"topology `{block.name}` has no parameter `{extra.name}`", extra.span, "unknown")
+    if unknown:
+        return None
+    requires = [requirement for requirement, _ in block.requires]
+    rule = _edge_rule(ev, block.name, Bound(entry.value.expression, scope))
+
+    def edges(n: int) -> Edges:
+        inner = Scope(scope)
+        inner.names.update({"size": n, "members": Interval(0, n - 1)})
+        for requirement in requires:
+            try:
+                if not ev.truth(requirement.condition, inner):
+                    ev.sink.error(
+                        "OPUS213", f"topology `{block.name}` does not fit a group of {n} domains", span,
+                        f"`{requirement.condition.span.text}` does not hold",
+                        secondary=[Label(requirement.span, "required here")],
+                    )  # fmt: skip
+                    return ()
+            except Stop:
+                return ()
+        return rule(n)  # type: ignore[no-any-return]
+
+    return TopologySpec(name=block.name, dims=dims, edges=edges, span=span)

@@ -1,0 +1,205 @@
+"""What expressions evaluate to.
+
+Numbers are exact: `int`, or `Fraction` where a division does not come out even. Blocks keep their fields as
+written, with the scope they were written in, and evaluate each one when it is read, because the field that
+reads it knows which words and units it may hold.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from opusc.model.units import Quantity
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = [
+    "Applied",
+    "Block",
+    "Bound",
+    "Builtin",
+    "Entry",
+    "Function",
+    "Interval",
+    "Module",
+    "Scope",
+    "Thunk",
+    "Value",
+    "kind_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`first..last`, both ends included; empty when last < first. Never expanded before it must be."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return max(self.last - self.first + 1, 0)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def __str__(self) -> str:
+        return f"{self.first}..{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An expression and the scope it stands in; `base` is what a refinement changes."""
+
+    expression: tree.Expression
+    scope: "Scope"
+    base: "Bound | None" = None
+
+    @property
+    def span(self) -> Span:
+        return self.expression.span
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field of a block, with its label (`nic storage`) or selection (`rail[0..3]`)."""
+
+    name: str
+    value: Bound
+    span: Span  # of the name
+    label: str = ""
+    selection: Bound | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.name, self.label, self.selection.span.text if self.selection else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Fields between braces. `kind` is empty until a declaration or a field says what the block is."""
+
+    span: Span
+    entries: tuple[Entry, ...] = ()
+    phases: tuple[tuple[tree.Phase, "Scope"], ...] = ()
+    requires: tuple[tuple[tree.Require, "Scope"], ...] = ()
+    kind: str = ""
+    name: str = ""
+    parameters: tuple[str, ...] | None = None  # of a topology
+
+    def get(self, name: str) -> Entry | None:
+        """The entry of a plain field."""
+        return next((e for e in self.entries if e.name == name and not e.label and e.selection is None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An enumeration word, found by the type of its field, with what was put to it.
+
+    `ring`, `flattened_butterfly { dims = [2, 4] }`, `csv "cabling.csv"`.
+    """
+
+    word: str
+    span: Span
+    argument: Bound | None = None
+    block: Block | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the author's: `let f(a, b) = ...`."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tree.Expression
+    scope: "Scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A used file: its top-level names."""
+
+    name: str
+    scope: "Scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A function of the language, by name."""
+
+    name: str
+
+
+#: Elements of a list are values again; the type system is told less, so that the alias is no string.
+Value: TypeAlias = (
+    bool | int | Fraction | str | Quantity | Interval | tuple[Any, ...] | Block | Applied | Function | Module | Builtin
+)
+
+
+@dataclass(slots=True)
+class Thunk:
+    """A named expression that is evaluated once, on first use."""
+
+    bound: Bound
+    what: str  # "let", "param", or the kind of a declaration
+    span: Span  # of the name
+    value: "Value | None" = None
+    busy: bool = False
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names in force, innermost first."""
+
+    parent: "Scope | None" = None
+    names: "dict[str, Thunk | Value]" = field(default_factory=dict)
+    # What a comprehension's variables are now, for messages: ("i", "3"), with the place of the loop.
+    iteration: tuple[str, Span] | None = None
+
+    def find(self, name: str) -> "Thunk | Value | None":
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def visible(self) -> Iterator[str]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield from scope.names
+            scope = scope.parent
+
+    def iterations(self) -> Iterator[tuple[str, Span]]:
+        """The loops that this scope is inside of, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.iteration is not None:
+                yield scope.iteration
+            scope = scope.parent
+
+
+def kind_of(value: "Value") -> str:
+    """What a value is, in words."""
+    from opusc.model.units import describe
+
+    match value:
+        case bool():
+            return "a truth value"
+        case int() | Fraction():
+            return "a number"
+        case str():
+            return "a text"
+        case Quantity():
+            return f"a {describe(value.dimension)}"
+        case Interval():
+            return "a range"
+        case tuple():
+            return "a list"
+        case Applied():
+            return f"the word `{value.word}`"
+        case Module():
+            return f"the module `{value.name}`"
+        case Block():
+            return f"a {value.kind}" if value.kind else "a record"
+    return "a function"
