@@ -110,5 +110,3 @@ def _requirements(ev: Evaluator, program: tree.Program, scope: Scope, blocks: li
             nodes += block.requires
     made = (requirement(ev, node, where) for node, where in sorted(nodes, key=lambda n: n[0].span.start))
     return tuple(r for r in made if r is not None)
-
-

@@ -21,10 +21,7 @@ def cabling(reader: Reader, cluster: Cluster, rail_count: int, loader: FileLoade
         return None
     if word.word == "share":
         return _share(reader, word, rail_count)
-    if word.word == "explicit":
-        rows = _explicit(reader, word)
-    else:
-        rows = cables_from_csv(reader, word, loader)
+    rows = _explicit(reader, word) if word.word == "explicit" else cables_from_csv(reader, word, loader)
     if rows is None:
         return None
     return CablingSpec(kind=CablingKind.LISTED, cables=rows, span=word.span, sides=_sides(rows, cluster))
@@ -82,7 +79,10 @@ def _share(reader: Reader, word: Applied, rail_count: int) -> CablingSpec | None
 def _share_rails(reader: Reader, entry: Entry, rail_count: int) -> tuple[int, ...] | None:
     if entry.name != "rail" or entry.selection is None:
         reader.ev.sink.error(
-            "OPUS207", f"`share` has no field `{entry.name}`", entry.span, help="write `rail 0 = 1..8`, a line for each rail"
+            "OPUS207",
+            f"`share` has no field `{entry.name}`",
+            entry.span,
+            help="write `rail 0 = 1..8`, a line for each rail",
         )
         return None
     rails = reader.as_indices("rail", entry.selection)
@@ -124,14 +124,12 @@ def _explicit(reader: Reader, word: Applied) -> tuple[Cable, ...] | None:
         node, gpu, port, position = numbers
         side = Side(rest[0]) if rest and isinstance(rest[0], str) else None
         receive = rest[0] if rest and isinstance(rest[0], int) else None
-        rows.append(
-            Cable(node=node, gpu=gpu, port=port, position=position, side=side, receive=receive, span=place)  # type: ignore[arg-type]
-        )
+        rows.append(Cable(node=node, gpu=gpu, port=port, position=position, side=side, receive=receive, span=place))
     return tuple(rows)
 
 
 def _rest_fits(rest: tuple[object, ...]) -> bool:
-    return not rest or len(rest) == 1 and (rest[0] in ("A", "B") or type(rest[0]) is int)
+    return not rest or (len(rest) == 1 and (rest[0] in ("A", "B") or type(rest[0]) is int))
 
 
 def _place(node: tree.Expression, at: int) -> Span:

@@ -33,8 +33,8 @@ def cables_from_csv(reader: Reader, word: Applied, loader: FileLoader) -> tuple[
         return None
     tables = []
     for at, source in enumerate(files):
-        wanted = _FIRST if at == 0 else ("near",)
-        wanted += ("far",) if at < len(files) - 1 else ("position",)
+        start = _FIRST if at == 0 else ("near",)
+        wanted = (*start, "far" if at < len(files) - 1 else "position")
         table = _read(reader, source, wanted, names)
         if table is None:
             return None
@@ -87,7 +87,9 @@ def _files(reader: Reader, word: Applied, loader: FileLoader) -> list[Source]:
     return sources
 
 
-def _read(reader: Reader, source: Source, wanted: tuple[str, ...], names: dict[str, str]) -> list[tuple[Row, Span]] | None:
+def _read(
+    reader: Reader, source: Source, wanted: tuple[str, ...], names: dict[str, str]
+) -> list[tuple[Row, Span]] | None:
     """The rows of a file by our column names, each with its line."""
     sink = reader.ev.sink
     rows = csv.reader(source.text.splitlines(keepends=True))

@@ -19,6 +19,7 @@ __all__ = [
     "CablingSpec",
     "Cluster",
     "Dialect",
+    "EdgeRule",
     "Entity",
     "Fabric",
     "Gpu",

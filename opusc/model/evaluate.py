@@ -5,11 +5,10 @@ needs itself is an error. Every evaluation step and every list element counts ag
 program ends, in time linear in what it expands to.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from opusc.diagnostics import Diagnostics, Edit, Label
 from opusc.diagnostics.suggest import closest
@@ -24,6 +23,7 @@ from opusc.model.values import (
     Entry,
     Function,
     Interval,
+    Missing,
     Module,
     Scope,
     Thunk,
@@ -52,7 +52,9 @@ class Evaluator:
 
     # --- failing -------------------------------------------------------------------------------
 
-    def fail(self, code: str, message: str, span: Span, label: str = "", *, scope: Scope | None = None, **more: object) -> NoReturn:
+    def fail(
+        self, code: str, message: str, span: Span, label: str = "", *, scope: Scope | None = None, **more: object
+    ) -> NoReturn:
         """Report, naming the loop iterations around, and stop this expression."""
         notes = list(more.pop("notes", ()))  # type: ignore[call-overload]
         for what, _ in scope.iterations() if scope else ():
@@ -139,6 +141,8 @@ class Evaluator:
         found = scope.find(node.text)
         if found is None:
             self.unknown(node, scope, words)
+        if isinstance(found, Missing):
+            raise Stop
         return self.force(found, node.span) if isinstance(found, Thunk) else found
 
     def force(self, thunk: Thunk, span: Span) -> Value:
@@ -217,9 +221,7 @@ class Evaluator:
         self._loop(node, 0, scope, words, found)
         return tuple(found)
 
-    def _loop(
-        self, node: tree.Comprehension, at: int, scope: Scope, words: Sequence[str], found: list[Value]
-    ) -> None:
+    def _loop(self, node: tree.Comprehension, at: int, scope: Scope, words: Sequence[str], found: list[Value]) -> None:
         if at == len(node.clauses):
             found.append(self.evaluate(node.element, scope, words))
             return
@@ -309,8 +311,8 @@ class Evaluator:
 
     def _call(self, node: tree.Call, scope: Scope, words: Sequence[str]) -> Value:
         if isinstance(node.function, tree.Name) and node.function.text in words:
-            argument = Bound(node.arguments[0], scope) if node.arguments else None
-            return Applied(node.function.text, node.span, argument)
+            given = Bound(node.arguments[0], scope) if node.arguments else None
+            return Applied(node.function.text, node.span, given)
         function = self.evaluate(node.function, scope)
         if isinstance(function, Builtin):
             arguments = [self.evaluate(a, scope) for a in node.arguments]
@@ -373,7 +375,7 @@ class Evaluator:
             parameters=base.parameters,
         )
 
-    _RULES: dict[type, Callable[..., Value]] = {
+    _RULES: ClassVar[dict[type, Callable[..., Value]]] = {
         tree.Number: _number,
         tree.Quantity: _quantity,
         tree.String: _string,

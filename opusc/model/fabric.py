@@ -37,7 +37,9 @@ def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | Non
 def _fits(reader: Reader, cluster: Cluster, planes: int, blocks: int) -> bool:
     sink, ports = reader.ev.sink, cluster.rail_nic.ports
     if planes > ports or ports % planes:
-        without = f"plane{'s' * (planes - ports > 1)} {ports}..{planes - 1}" if planes - ports > 1 else f"plane {planes - 1}"
+        without = (
+            f"plane{'s' * (planes - ports > 1)} {ports}..{planes - 1}" if planes - ports > 1 else f"plane {planes - 1}"
+        )
         verb = "has" if ports == 1 else "have"
         message = (
             f"{without} would have no fibre: each GPU has {ports} NIC port{'s' * (ports > 1)}"
@@ -98,13 +100,20 @@ def _overrides(reader: Reader, count: int) -> dict[int, Bound]:
     for entry in reader.all("rail"):
         if entry.selection is None:
             reader.ev.sink.error(
-                "OPUS207", "`rail` needs a selection", entry.span, "which rails?", help="for example `rail[0..3] = { ... }`"
+                "OPUS207",
+                "`rail` needs a selection",
+                entry.span,
+                "which rails?",
+                help="for example `rail[0..3] = { ... }`",
             )
             continue
         for index in reader.as_indices("rail", entry.selection) or ():
             if not 0 <= index < count:
                 reader.ev.sink.error(
-                    "OPUS204", f"there is no rail {index}: rails are 0..{count - 1}", entry.selection.span, "no such rail"
+                    "OPUS204",
+                    f"there is no rail {index}: rails are 0..{count - 1}",
+                    entry.selection.span,
+                    "no such rail",
                 )
                 break
             if index in where:
@@ -136,5 +145,3 @@ def _alike(reader: Reader, rails: tuple[RailSpec, ...], stated: CablingSpec) -> 
         reader.ev.sink.error("OPUS308", "rails that share a chassis must state one switch", stated.span)
         return False
     return True
-
-

@@ -8,7 +8,7 @@ from math import ceil, floor
 from opusc.model.operators import BITS, Unfit, apply
 from opusc.model.values import Interval, Value, kind_of
 
-__all__ = ["FUNCTIONS", "Spend", "Signature"]
+__all__ = ["FUNCTIONS", "Signature", "Spend"]
 
 #: Tells the evaluator how many values a function is about to make.
 Spend = Callable[[int], None]

@@ -71,7 +71,7 @@ def _nodes(reader: Reader, fabric: Fabric) -> tuple[int, ...] | None:
     bad = next((node for node in nodes if not 0 <= node < count), None)
     if bad is not None:
         reader.ev.sink.error(
-            "OPUS204", f"there is no node {bad}: `{fabric.cluster.name}` has nodes 0..{count - 1}", span, "no such node",
+            "OPUS204", f"there is no node {bad}: `{fabric.cluster.name}` has nodes 0..{count - 1}", span, "no such one",
             notes=["ranges include both ends"],
         )  # fmt: skip
         return None
@@ -104,10 +104,8 @@ def _pipeline(reader: Reader, p: Parallelism) -> Pipeline:
     return Pipeline(kind=kind, chunks=chunks, span=span)
 
 
-def _stages(
-    reader: Reader, p: Parallelism, net: NeuralNetwork | None, pipeline: Pipeline
-) -> tuple[int, ...] | None:
-    """Layers of each stage. Layers that do not divide must be spread by the author: trainers drop the rest silently."""
+def _stages(reader: Reader, p: Parallelism, net: NeuralNetwork | None, pipeline: Pipeline) -> tuple[int, ...] | None:
+    """Layers of each stage. Where they do not divide, the author spreads them: trainers drop the rest silently."""
     sink = reader.ev.sink
     stated = reader.counts("stages", Count(0)) if reader.has("stages") else None
     if stated is not None:
@@ -164,10 +162,11 @@ def _schedule(reader: Reader, names: tuple[str, ...]) -> tuple[str, ...]:
         if not (isinstance(item, Applied) and item.word in names):
             shown = item.word if isinstance(item, Applied) else "this"
             reader.ev.sink.error(
-                "OPUS418", f"`schedule` names phases; {shown} is none", entry.value.span, help=f"phases: {', '.join(names)}"
+                "OPUS418",
+                f"`schedule` names phases; {shown} is none",
+                entry.value.span,
+                help=f"phases: {', '.join(names)}",
             )
             return ()
         found.append(item.word)
     return tuple(found)
-
-

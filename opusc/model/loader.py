@@ -28,7 +28,8 @@ class Loader:
         self.root = root.resolve()
 
     def file(self, path: str, near: Source, span: Span, sink: Diagnostics) -> Source | None:
-        base = Path(near.name).parent if Path(near.name).is_file() else self.root
+        folder = Path(near.name).resolve().parent
+        base = folder if Path(near.name).is_file() and folder.is_relative_to(self.root) else self.root
         full = (base / path).resolve()
         if Path(path).is_absolute() or not full.is_relative_to(self.root):
             sink.error(

@@ -10,7 +10,7 @@ from opusc.model.loader import FileLoader, standard_modules
 from opusc.model.operators import shown
 from opusc.model.schema import KINDS, TOPOLOGIES
 from opusc.model.units import DIMENSIONS, Quantity, describe
-from opusc.model.values import Applied, Block, Bound, Builtin, Interval, Module, Scope, Thunk, Value, kind_of
+from opusc.model.values import Applied, Block, Bound, Builtin, Interval, Missing, Module, Scope, Thunk, Value, kind_of
 from opusc.resources import stdlib_dir
 from opusc.source import Source, Span
 from opusc.syntax import tree
@@ -54,6 +54,7 @@ class Modules:
                         "OPUS102", f"`{name.text}` is declared twice", name.span, "again here",
                         secondary=[Label(before, "first here")],
                     )  # fmt: skip
+                    continue
                 taken[name.text] = name.span
             self._declare(entry, scope, program.source, main)
         if main:
@@ -67,9 +68,7 @@ class Modules:
             case tree.Let():
                 scope.names[entry.name.text] = define(entry, scope)
             case tree.Parameter():
-                value = self._parameter(entry, scope, main)
-                if value is not None:
-                    scope.names[entry.name.text] = value
+                scope.names[entry.name.text] = self._parameter(entry, scope, main)
             case tree.Declaration():
                 self._declaration(entry, scope)
 
@@ -91,9 +90,7 @@ class Modules:
         if isinstance(entry.value, tree.Record):
             block = block_of(entry.value, scope, kind, name)
             names = None if entry.parameters is None else tuple(p.text for p in entry.parameters)
-            scope.names[name] = Block(
-                entry.name.span, block.entries, block.phases, block.requires, kind, name, names
-            )
+            scope.names[name] = Block(entry.name.span, block.entries, block.phases, block.requires, kind, name, names)
             return
         thunk = Thunk(Bound(entry.value, scope), kind, entry.name.span)
         scope.names[name] = thunk
@@ -115,7 +112,7 @@ class Modules:
 
     # --- parameters ----------------------------------------------------------------------------
 
-    def _parameter(self, entry: tree.Parameter, scope: Scope, main: bool) -> Value | None:
+    def _parameter(self, entry: tree.Parameter, scope: Scope, main: bool) -> Value:
         name = entry.name.text
         words = _ENUMERATIONS.get(entry.type.text, ()) if entry.type else ()
         try:
@@ -126,13 +123,13 @@ class Modules:
                         "OPUS107", f"parameter `{name}` has no value", entry.name.span, "no default",
                         help=f"set it with `-D {name}=...`",
                     )  # fmt: skip
-                    return None
+                    return Missing()
                 value = (self.ev.evaluate(entry.default, scope, words), entry.default.span)
             self._check_type(entry, *value)
             if entry.domain is not None:
                 self._check_domain(entry, entry.domain, *value, scope, words)
         except Stop:
-            return None
+            return Missing()
         if main:
             self.parameters[name] = shown(value[0])
         return value[0]
@@ -173,11 +170,19 @@ class Modules:
             )  # fmt: skip
 
     def _check_domain(
-        self, entry: tree.Parameter, domain: tree.Expression, value: Value, span: Span, scope: Scope, words: tuple[str, ...]
+        self,
+        entry: tree.Parameter,
+        domain: tree.Expression,
+        value: Value,
+        span: Span,
+        scope: Scope,
+        words: tuple[str, ...],
     ) -> None:
         allowed = self.ev.evaluate(domain, scope, words)
         if not isinstance(allowed, tuple | Interval):
-            self.ev.fail("OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span)
+            self.ev.fail(
+                "OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span
+            )
         inside = any(shown(value) == shown(item) for item in allowed) if isinstance(allowed, tuple) else (
             isinstance(value, int) and allowed.first <= value <= allowed.last
         )  # fmt: skip
@@ -211,6 +216,8 @@ class Modules:
             names = [part.text for part in entry.module]
             alias = entry.alias or entry.module[-1]
             used = self._standard(entry, names)
+            if used is None and (near := closest(names[-1], standard_modules())):
+                scope.names[near] = Missing()  # the author meant this one; its names are no further mistakes
         else:
             assert entry.path is not None
             parts = entry.path.parts
@@ -223,11 +230,8 @@ class Modules:
                     help=f'use "{path}" as NAME',
                 )  # fmt: skip
             used = self.loader.file(path, source, entry.path.span, self.sink)
-        if used is None:
-            return
-        inner = self._load(used, entry.span)
-        if inner is not None:
-            scope.names[alias.text] = Module(alias.text, inner)
+        inner = None if used is None else self._load(used, entry.span)
+        scope.names[alias.text] = Missing() if inner is None else Module(alias.text, inner)
 
     def _standard(self, entry: tree.Use, names: list[str]) -> Source | None:
         known = standard_modules()
@@ -251,7 +255,9 @@ class Modules:
         names = [name for name, _ in self.loading]
         if source.name in names:
             cycle = [*names[names.index(source.name) :], source.name]
-            self.sink.error("OPUS103", "files use each other in a circle: " + " -> ".join(cycle), span, "closes the circle")
+            self.sink.error(
+                "OPUS103", "files use each other in a circle: " + " -> ".join(cycle), span, "closes the circle"
+            )
             return None
         if len(self.loading) > 30:
             self.sink.error("OPUS104", "files use files more than 30 deep", span)

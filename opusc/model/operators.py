@@ -90,11 +90,11 @@ def _lists(operator: str, left: Value, right: Value) -> Value:
         return (*left, *right)
     if operator == "*":
         items, count = (left, right) if isinstance(left, tuple | Interval) else (right, left)
-        if _is_int(count) and isinstance(items, tuple | Interval):
-            if count < 0:  # type: ignore[operator]
+        if isinstance(count, int) and not isinstance(count, bool) and isinstance(items, tuple | Interval):
+            if count < 0:
                 raise Unfit("a list cannot be repeated less than 0 times")
-            _bounded(len(items) * count)  # type: ignore[operator]
-            return tuple(items) * count  # type: ignore[operator]
+            _bounded(len(items) * count)
+            return tuple(items) * count
     raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
 
 
@@ -151,5 +151,3 @@ def _compute(operator: str, a: Fraction, b: Fraction) -> Fraction:
 
 def _plain(value: Fraction) -> int | Fraction:
     return value.numerator if value.denominator == 1 else value
-
-

@@ -172,9 +172,15 @@ def _fits_cluster(job: Reader, p: Parallelism, dialect: Dialect | None, cluster:
         f"job `{job.what}` needs {p.world:,} GPUs; the cluster has {usable:,} ({p.world - usable:,} short)",
         p.span,
         f"{p.world:,} ranks",
-        secondary=[Label(cluster.at("node_count" if "node_count" in cluster.spans else "domain_count"), f"{usable:,} GPUs")],
+        secondary=[
+            Label(cluster.at("node_count" if "node_count" in cluster.spans else "domain_count"), f"{usable:,} GPUs")
+        ],
         notes=notes,
-        help=f"dp = {fits} would fit exactly" if fits and exactly == "exactly" else f"dp = {fits} is the most that fits" if fits else "",
+        help=f"dp = {fits} would fit exactly"
+        if fits and exactly == "exactly"
+        else f"dp = {fits} is the most that fits"
+        if fits
+        else "",
     )
     return False
 

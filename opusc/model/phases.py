@@ -107,7 +107,9 @@ def _stated(
     entry = reader.entry("topology")
     spec = topology(reader, entry.value) if entry else default.topology if default else None
     if spec is None and entry is None:
-        job.ev.sink.error("OPUS209", f"phase `{name}` does not state `topology`", node.name.span, "`topology` is missing")
+        job.ev.sink.error(
+            "OPUS209", f"phase `{name}` does not state `topology`", node.name.span, "`topology` is missing"
+        )
     if spec is None:
         return None
     word = reader.choice("traffic")
@@ -168,7 +170,9 @@ def _no_axis(job: Reader, name: str, span: Span, axes: dict[str, int], write: st
 
 def _no_such_traffic(job: Reader, node: tree.Phase, axes: dict[str, int]) -> None:
     name = node.name.text
-    what = f"{name} = {axes[name]}" if name in axes else "the model does not tie its embeddings over more than two stages"
+    what = (
+        f"{name} = {axes[name]}" if name in axes else "the model does not tie its embeddings over more than two stages"
+    )
     job.ev.sink.error(
         "OPUS418", f"this job has no phase `{name}`: {what}", node.name.span, "nothing to connect",
         help="leave the phase out" + (", or `over` the axes it should run on" if name in axes else ""),

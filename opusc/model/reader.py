@@ -88,9 +88,11 @@ class Reader:
         written = f"{owner} = {{ {', '.join(f'{k} = {v}' for k, v in parts.items())} }}"
         before = entry if whole is None else whole
         first, last = sorted((before, entry), key=lambda e: e.span.start)
-        adjacent = whole is not None and missing and not first.value.span.source.text[
-            first.value.span.end : last.span.start
-        ].strip(" ,\n")
+        adjacent = (
+            whole is not None
+            and missing
+            and not first.value.span.source.text[first.value.span.end : last.span.start].strip(" ,\n")
+        )
         self.ev.sink.error(
             "OPUS207",
             f"`{entry.name}` is part of {owner}: `{written}`",
@@ -132,7 +134,11 @@ class Reader:
 
     def wrong(self, name: str, value: Value, span: Span, wanted: str, **more: object) -> None:
         self.ev.sink.error(
-            "OPUS201", f"`{name}` is {wanted}, not {kind_of(value)}", span, kind_of(value), **more  # type: ignore[arg-type]
+            "OPUS201",
+            f"`{name}` is {wanted}, not {kind_of(value)}",
+            span,
+            kind_of(value),
+            **more,  # type: ignore[arg-type]
         )
 
     # --- typed getters -------------------------------------------------------------------------
@@ -172,7 +178,7 @@ class Reader:
         if exact.denominator != 1:
             self.ev.sink.error("OPUS204", f"`{name}` is no whole number of base units", span, str(value))
             return None
-        if exact < 0 and not type_.signed or exact.numerator.bit_length() > 63:
+        if (exact < 0 and not type_.signed) or exact.numerator.bit_length() > 63:
             self.ev.sink.error(
                 "OPUS204", f"`{name}` is {value}: {'negative' if exact < 0 else 'far too large'}", span, "out of range"
             )
@@ -294,4 +300,3 @@ def _in_other_words(value: Fraction, type_: Measure) -> str:
     ratio = value * UNITS[type_.unit].factor / UNITS[other].factor
     shown = show(ratio * UNITS[other].factor, DIMENSIONS["bandwidth"]) if other == "Gbps" else f"{float(ratio):g} GB/s"
     return f" ({shown})"
-

@@ -121,4 +121,6 @@ def _check_limit(ev: Evaluator, name: str, limit: tree.Expression, scope: Scope)
             help=f"write `{shown(value)} {unit}`", fix=[Edit(end, f" {unit}")],
         )  # fmt: skip
     assert unit in UNITS or not unit
-    ev.fail("OPUS203", f"`{name}` cannot be compared with {shown(value)}", limit.span, f"needs {unit or 'a plain number'}")
+    ev.fail(
+        "OPUS203", f"`{name}` cannot be compared with {shown(value)}", limit.span, f"needs {unit or 'a plain number'}"
+    )

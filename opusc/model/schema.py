@@ -98,7 +98,9 @@ _RATE = Measure("bandwidth", "Gbps")
 _TEXT = Other("text")
 _TRUTH = Other("true | false")
 _SELECTION = Other("list or range of indices")
-_LATER_JOBS = "spare nodes, faults and several jobs on one fabric are planned; this version compiles one job on a whole fabric"
+_LATER_JOBS = (
+    "spare nodes, faults and several jobs on one fabric are planned; this version compiles one job on a whole fabric"
+)
 _LATER_PODS = "pods and slices are planned; this version compiles rail fabrics"
 
 F = FieldSpec
@@ -107,7 +109,12 @@ _SWITCH = Kind(
     "switch",
     "An optical circuit switch.",
     (
-        F("matrix", Choice(("crossbar", "any")), "crossbar joins side A (ingress) to side B (egress); any joins any two ports", True),
+        F(
+            "matrix",
+            Choice(("crossbar", "any")),
+            "crossbar joins side A (ingress) to side B (egress); any joins any two ports",
+            True,
+        ),
         F("radix", Count(), "positions: of each side on a crossbar, in all on an `any` matrix", True),
         F("reconfigure", Record("reconfiguration"), "how long a change takes; needed by estimates, not by circuits"),
         F("insertion_loss", Measure("loss", "dB"), "loss of one light path through the switch"),
@@ -144,8 +151,17 @@ _NIC = Kind(
     (
         F("ports", Count(), "optical ports of one GPU (of one node with `per = node`)", True),
         F("rate", _RATE, "bandwidth of one port, per direction", True),
-        F("optics", Choice(("duplex", "bidi")), "duplex: a transmit and a receive fibre; bidi: one fibre both ways; stated for NICs on the rails"),
-        F("peers", Choice(("paired", "independent")), "whether transmitter and receiver go to one neighbour", default="paired"),
+        F(
+            "optics",
+            Choice(("duplex", "bidi")),
+            "duplex: a transmit and a receive fibre; bidi: one fibre both ways; stated for NICs on the rails",
+        ),
+        F(
+            "peers",
+            Choice(("paired", "independent")),
+            "whether transmitter and receiver go to one neighbour",
+            default="paired",
+        ),
         F("transceivers", Count(), "transceivers that the ports are spread over", default="one a port"),
         F("per", Choice(("gpu", "node")), "whose ports these are", default="gpu"),
         F("rail", Choice(("none",)), "none: never on a rail (storage, management)", default="on the rails"),
@@ -187,7 +203,12 @@ _FABRIC = Kind(
     "Rails of optical circuit switches over a cluster.",
     (
         F("cluster", Record("cluster"), "the cluster it joins", True),
-        F("rail_by", Choice(("local_rank", "domain_rank")), "the rule: a GPU's rail is its index in its node, or in its domain", True),
+        F(
+            "rail_by",
+            Choice(("local_rank", "domain_rank")),
+            "the rule: a GPU's rail is its index in its node, or in its domain",
+            True,
+        ),
         F("switch", Record("switch"), "the switch of every rail; `rail`, `plane` and `block` may stand in it"),
         F("rail", Record("rail"), "what differs on some rails", selected=True),
         F("planes", Count(), "switches of a rail, each taking some NIC ports of every GPU", default="1"),
@@ -195,8 +216,8 @@ _FABRIC = Kind(
         F(
             "cabling",
             Choice(("share", "explicit", "csv")),
-            "where each NIC port ends: in order, `share { rail 0 = 1..8 }`, `explicit { of = [(node, gpu, port, position), ...] }`, "
-            '`csv "file.csv"`',
+            "where each NIC port ends: in order, `share { rail 0 = 1..8 }`, "
+            '`explicit { of = [(node, gpu, port, position), ...] }`, `csv "file.csv"`',
             default="in order: node by node, GPU by GPU, port by port",
         ),
     ),
@@ -246,7 +267,12 @@ _PHASE = Kind(
     (
         F("topology", Other("topology"), "the graph among the scale-up domains of each group"),
         F("hold", _TIME, "shortest time to keep the circuits"),
-        F("traffic", Choice(("reduction", "point_to_point", "all_to_all")), "who must reach whom", default="by the phase's name and axes"),
+        F(
+            "traffic",
+            Choice(("reduction", "point_to_point", "all_to_all")),
+            "who must reach whom",
+            default="by the phase's name and axes",
+        ),
     ),
     declared=False,
 )
@@ -262,14 +288,30 @@ _JOB = Kind(
         F("model", Record("network"), "what it trains; needed by estimates"),
         F("batch", Count(), "sequences in a global batch"),
         F("microbatches", Count(), "micro-batches of one pipeline in an iteration"),
-        F("pipeline", Choice(("gpipe", "one_f_one_b", "interleaved", "dualpipe")), "the pipeline schedule; interleaved { chunks = v } joins stages in a ring", default="one_f_one_b"),
+        F(
+            "pipeline",
+            Choice(("gpipe", "one_f_one_b", "interleaved", "dualpipe")),
+            "the schedule; interleaved { chunks = v } joins the stages in a ring",
+            default="one_f_one_b",
+        ),
         F("stages", Other("list of counts"), "layers of each pipeline stage", default="layers / pp"),
-        F("sharding", Choice(("none", "optimizer", "gradients", "full")), "what data parallelism shards", default="none"),
+        F(
+            "sharding",
+            Choice(("none", "optimizer", "gradients", "full")),
+            "what data parallelism shards",
+            default="none",
+        ),
         F("policy", Choice(("on_demand", "provisioned", "static", "auto")), "when a change may start"),
         F("relay", Choice(("allow", "forbid")), "whether traffic may hop to another GPU's rail", default="allow"),
         F("schedule", Other("list of phases"), "the order of phases, where the defaults do not say it"),
         F("pack", Other("list of phases"), "phases that share the ports"),
     ),
+)
+_BUTTERFLY = Kind(
+    "flattened_butterfly",
+    "Arguments of the topology.",
+    (F("dims", Other("list of counts"), "sizes of the dimensions; they multiply to the domains of a group", True),),
+    declared=False,
 )
 _TOPOLOGY = Kind(
     "topology",
@@ -294,6 +336,7 @@ KINDS: dict[str, Kind] = {
         _PHASE,
         _NETWORK,
         _TOPOLOGY,
+        _BUTTERFLY,
         Kind("pod", "Cubes of TPUs.", (), later=_LATER_PODS),
         Kind("slice", "A part of a pod.", (), later=_LATER_PODS),
         Kind("fault", "Something broken.", (), later=_LATER_JOBS),

@@ -1,11 +1,11 @@
 """Topologies of phases: words of the language, and topologies written in it."""
 
 from opusc.diagnostics import Label
-from opusc.model.entities import TopologySpec
+from opusc.model.entities import EdgeRule, TopologySpec
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.reader import Reader
 from opusc.model.schema import TOPOLOGIES, Count
-from opusc.model.values import Applied, Block, Bound, Interval, Scope, Value
+from opusc.model.values import Applied, Block, Bound, Interval, Scope
 from opusc.source import Span
 from opusc.syntax import tree
 
@@ -42,16 +42,14 @@ def _named(ev: Evaluator, word: Applied) -> TopologySpec | None:
     dims = None
     if "dims" in given:
         assert word.block is not None
-        reader = Reader.__new__(Reader)
-        reader.ev, reader.block, reader.what = ev, word.block, word.word
-        dims = reader.counts("dims", Count())
+        dims = Reader(ev, word.block, "flattened_butterfly").counts("dims", Count())
         if dims is None:
             return None
     edges = _edge_rule(ev, word.word, given["of"].value) if "of" in given else None
     return TopologySpec(name=word.word, dims=dims, edges=edges, span=word.span, spans=spans)
 
 
-def _edge_rule(ev: Evaluator, name: str, bound: Bound, extra: dict[str, Value] | None = None):  # type: ignore[no-untyped-def]
+def _edge_rule(ev: Evaluator, name: str, bound: Bound) -> EdgeRule:
     """A function from the number of vertices to the edges, evaluated once for each number."""
     made: dict[int, Edges] = {}
 
@@ -89,7 +87,7 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
         if a == b:
             ev.sink.error("OPUS212", f"`{name}` joins vertex {a} to itself", span, f"element {at} is ({a}, {b})")
             continue
-        if (a, b) in first or (b, a) in first and name != "edges":
+        if (a, b) in first or ((b, a) in first and name != "edges"):
             before = first.get((a, b), first.get((b, a), 0))
             ev.sink.error(
                 "OPUS212", f"`{name}` names the edge ({a}, {b}) twice", span, f"element {at}",
@@ -120,7 +118,9 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
     for name in block.parameters or ():
         given = block.get(name)
         if given is None:
-            ev.sink.error("OPUS209", f"topology `{block.name}` needs `{name}`", span, f"write `{block.name} {{ {name} = ... }}`")
+            ev.sink.error(
+                "OPUS209", f"topology `{block.name}` needs `{name}`", span, f"write `{block.name} {{ {name} = ... }}`"
+            )
             return None
         try:
             value = ev.bound(given.value)
@@ -151,6 +151,6 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
                     return ()
             except Stop:
                 return ()
-        return rule(n)  # type: ignore[no-any-return]
+        return rule(n)
 
     return TopologySpec(name=block.name, dims=dims, edges=edges, span=span)

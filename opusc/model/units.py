@@ -74,7 +74,8 @@ def _table() -> dict[str, Unit]:
     for prefix, factor in {**_DECIMAL, **_BINARY}.items():
         add(f"{prefix}b", factor, "size")
     for name, picoseconds in (
-        ("ps", 1), ("ns", 10**3), ("us", 10**6), ("ms", 10**9), ("s", 10**12), ("min", 60 * 10**12), ("h", 3600 * 10**12),
+        ("ps", 1), ("ns", 10**3), ("us", 10**6), ("ms", 10**9), ("s", 10**12),
+        ("min", 60 * 10**12), ("h", 3600 * 10**12),
     ):  # fmt: skip
         add(name, picoseconds, "time")
     for name, milliwatts in (("mW", 1), ("W", 10**3), ("kW", 10**6), ("MW", 10**9)):

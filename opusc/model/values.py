@@ -22,6 +22,7 @@ __all__ = [
     "Entry",
     "Function",
     "Interval",
+    "Missing",
     "Module",
     "Scope",
     "Thunk",
@@ -124,6 +125,11 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """What a name stands for after its declaration went wrong: using it is no further mistake."""
+
+
+@dataclass(frozen=True, slots=True)
 class Builtin:
     """A function of the language, by name."""
 
@@ -132,7 +138,19 @@ class Builtin:
 
 #: Elements of a list are values again; the type system is told less, so that the alias is no string.
 Value: TypeAlias = (
-    bool | int | Fraction | str | Quantity | Interval | tuple[Any, ...] | Block | Applied | Function | Module | Builtin
+    bool
+    | int
+    | Fraction
+    | str
+    | Quantity
+    | Interval
+    | tuple[Any, ...]
+    | Block
+    | Applied
+    | Function
+    | Module
+    | Builtin
+    | Missing
 )
 
 

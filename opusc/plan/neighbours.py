@@ -79,11 +79,16 @@ class Round:
     digit: Digit
     number: int
 
+    @property
+    def alone(self) -> Term:
+        """Half of `number` modulo the odd number of rounds: the digit that would meet itself."""
+        modulus = self.digit.size - 1 + self.digit.size % 2
+        return self.number * (modulus + 1) // 2 % modulus
+
     def image(self, d: Term, odd: Term, where: Where) -> tuple[Term, Term]:
         size = self.digit.size
         modulus = size - 1 + size % 2
-        # Half of `number` modulo an odd modulus: the digit that would meet itself.
-        alone = self.number * (modulus + 1) // 2 % modulus
+        alone = self.alone
         partner = where(self.number - d < 0, self.number - d + modulus, self.number - d)
         if size % 2:
             return partner > d, partner
