@@ -38,7 +38,22 @@ def colour_undirected(edges: Sequence[Edge]) -> list[int]:
     """
     if _bipartite(edges):
         return _colour([(a, b) for a, b in edges], degree_undirected(edges))
+    if len({frozenset(edge) for edge in edges}) < len(edges):
+        return _first_free(edges)
     return _misra_gries(edges)
+
+
+def _first_free(edges: Sequence[Edge]) -> list[int]:
+    """For graphs with parallel edges, which Vizing's bound does not cover: the first colour free at both ends."""
+    used: dict[int, set[int]] = {}
+    colours = []
+    for a, b in edges:
+        taken = used.setdefault(a, set()) | used.setdefault(b, set())
+        colour = next(c for c in range(len(taken) + 1) if c not in taken)
+        used[a].add(colour)
+        used[b].add(colour)
+        colours.append(colour)
+    return colours
 
 
 def _colour(edges: Sequence[tuple[object, object]], count: int) -> list[int]:

@@ -13,9 +13,9 @@ from opusc.diagnostics import Diagnostics
 from opusc.model.entities import PhaseSpec
 from opusc.plan.groups import Placement
 from opusc.plan.neighbours import Table, targets
-from opusc.plan.plan import Instances, Int32, Link, Shape
+from opusc.plan.plan import Directions, Instances, Int32, Link, Shape
 from opusc.plan.ports import PortModel
-from opusc.plan.topologies import shape
+from opusc.plan.topologies import shape, spread
 
 __all__ = ["Hop", "join_instances"]
 
@@ -46,6 +46,7 @@ def join_instances(
         builder.add_runs()
     else:
         builder.add_edges()
+    builder.share_out()
     return builder.finish()
 
 
@@ -109,14 +110,77 @@ class _Builder:
 
     def _add_edge(self, form: Shape, step: int, link: Link, a: int, b: int) -> None:
         rows = np.flatnonzero(self.domains[:, a] != self.domains[:, b]).astype(np.int32)
-        if not len(rows):
-            return
+        if len(rows):
+            members = np.stack([self._relayed(rows, (a, b)), self.gpus[rows, b]], axis=1)
+            self._add_pairs(form, step, link, members, (a, b), rows)
+
+    def _add_pairs(
+        self, form: Shape, step: int, link: Link, members: Int32, join: tuple[int, int], rows: Int32
+    ) -> None:
+        """Links of one step and one pair of ports, given as rows of (lower, upper) GPU."""
         pair = Link(Table((1, -1)), link.out_port, link.in_port, link.directions, link.copy)
         steps = tuple((pair,) if s == step else () for s in range(len(form.steps)))
         small = Shape(2, steps, form.copies, form.fewest_steps, named=False)
-        lower, upper = self._relayed(rows, (a, b)), self.gpus[rows, b]
-        members = np.stack([lower, upper], axis=1)
-        self.found.append((small, members, members, [(a, b), None], rows))
+        self.found.append((small, members, members, [join, None], rows))
+
+    # Relays may give one GPU more links than its own stages do: then the ports are shared out GPU by GPU.
+
+    def share_out(self) -> None:
+        """Spread the links anew, as an explicit graph among GPUs, if relays make two of them use one port."""
+        if not self.hops or self.sink.has_errors or not self._clash():
+            return
+        edges = self._gpu_edges()
+        vertices = sorted({gpu for lower, upper, *_ in edges for gpu in (lower, upper)})
+        index = {gpu: number for number, gpu in enumerate(vertices)}
+        pairs = [(index[lower], index[upper]) for lower, upper, *_ in edges]
+        if self.ports.independent:
+            pairs += [(b, a) for a, b in pairs]
+        form = spread(len(vertices), pairs, self.ports)
+        at = {frozenset((index[lower], index[upper])): (join, row) for lower, upper, join, row in edges}
+        self.found = []
+        for step, links in enumerate(form.steps):
+            for link in links:
+                drawn: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+                for a, b in enumerate(targets(link.neighbour, form.n).tolist()):
+                    if b >= 0:
+                        join, row = at[frozenset((a, b))]
+                        drawn.setdefault(join, []).append((vertices[a], vertices[b], row))
+                for join, rows in sorted(drawn.items()):
+                    table = np.array(rows, dtype=np.int32)
+                    self._add_pairs(form, step, link, table[:, :2], join, table[:, 2])
+
+    def _clash(self) -> bool:
+        """Whether, in some step, a GPU would send or hear twice by one port."""
+        sends: list[Int32] = []
+        hears: list[Int32] = []
+        for form, exits, entries, scopes, _ in self.found:
+            drawn = np.array([join is not None for join in scopes])
+            for step, links in enumerate(form.steps):
+                for link in links:
+                    to = targets(link.neighbour, form.n)
+                    v = np.flatnonzero((to >= 0) & drawn)
+                    lower = (exits[:, v].ravel() * self.ports.count + link.out_port) * len(form.steps) + step
+                    upper = (entries[:, to[v]].ravel() * self.ports.count + link.in_port) * len(form.steps) + step
+                    if link.directions is not Directions.BACKWARD:
+                        sends.append(lower)
+                        hears.append(upper)
+                    if link.directions is not Directions.FORWARD:
+                        sends.append(upper)
+                        hears.append(lower)
+        return any(len(np.unique(ends)) < len(ends) for ends in map(np.concatenate, (sends, hears)))
+
+    def _gpu_edges(self) -> list[tuple[int, int, tuple[int, int], int]]:
+        """Every link between two GPUs once: (lower, upper, join, pipeline), by join and pipeline."""
+        edges: set[tuple[tuple[int, int], int, int, int]] = set()
+        for form, exits, entries, scopes, rows in self.found:
+            for links in form.steps:
+                for link in links:
+                    for v, w in enumerate(targets(link.neighbour, form.n).tolist()):
+                        join = scopes[v]
+                        if w >= 0 and join is not None:
+                            columns = (rows.tolist(), exits[:, v].tolist(), entries[:, w].tolist())
+                            edges.update((join, *place) for place in zip(*columns, strict=True))
+        return [(lower, upper, join, row) for join, row, lower, upper in sorted(edges)]
 
     # Relays.
 

@@ -19,7 +19,7 @@ from opusc.plan.neighbours import Advance, Digit, Neighbour, Rotation, Round, Ta
 from opusc.plan.plan import Directions, Link, Shape
 from opusc.plan.ports import PortModel
 
-__all__ = ["shape"]
+__all__ = ["shape", "spread"]
 
 Slot = tuple[int, int]
 Edge = tuple[int, int]
@@ -205,26 +205,27 @@ def _explicit(phase: PhaseSpec, n: int, edges: list[Edge], ports: PortModel, sin
     """Pairs, edges, and topologies written in the language: never repeated, however many ports there are."""
     if phase.topology.name == "pairs" and not _is_matching(phase, edges, n, sink):
         return None
+    # A pair is a two-way link also where a port could look two ways.
+    both_ways = not ports.independent or phase.topology.name == "pairs"
+    return spread(n, edges, ports, Directions.BOTH if both_ways else Directions.FORWARD)
+
+
+def spread(n: int, edges: list[Edge], ports: PortModel, directions: Directions | None = None) -> Shape:
+    """An explicit graph over the ports, in as few steps as its degrees allow, or one more.
+
+    Links are two-way, on independent ports one-way, unless `directions` says otherwise.
+    """
     slots = ports.match_slots()
-    if ports.independent:
-        degree, capacity = degree_directed(edges), len(slots)
-        colours = colour_directed(edges)
-    elif ports.free:
-        degree, capacity = degree_undirected(edges), ports.count
-        if degree <= capacity:
+    if ports.independent or ports.sides is not None:
+        degree, colours = degree_directed(edges), colour_directed(edges)
+    else:
+        degree = degree_undirected(edges)
+        if ports.free and degree <= ports.count:
             return Shape(n, (_numbered(n, edges),), copies=1, fewest_steps=1, named=False)
         colours = colour_undirected(edges)
-    elif ports.sides is not None:
-        degree, capacity = degree_directed(edges), len(slots)
-        colours = colour_directed(edges)
-    else:
-        degree, capacity = degree_undirected(edges), len(slots)
-        colours = colour_undirected(edges)
-    directions = Directions.FORWARD if ports.independent else Directions.BOTH
-    if ports.independent and phase.topology.name == "pairs":
-        # A pair is a two-way link also where a port could look two ways.
-        directions = Directions.BOTH
-    fewest = -(-degree // capacity)
+    if directions is None:
+        directions = Directions.FORWARD if ports.independent else Directions.BOTH
+    capacity = len(slots)
     step_count = max(colours, default=0) // capacity + 1
     steps = tuple(
         tuple(
@@ -234,7 +235,7 @@ def _explicit(phase: PhaseSpec, n: int, edges: list[Edge], ports: PortModel, sin
         )
         for step in range(step_count)
     )
-    return Shape(n, steps, copies=1, fewest_steps=fewest, named=False)
+    return Shape(n, steps, copies=1, fewest_steps=-(-degree // capacity), named=False)
 
 
 def _is_matching(phase: PhaseSpec, edges: list[Edge], n: int, sink: Diagnostics) -> bool:
