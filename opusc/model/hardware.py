@@ -7,8 +7,8 @@ from opusc.source import Span
 
 __all__ = ["cluster", "network", "switch"]
 
-#: The fastest optical port on the market is 1.6 Tbps (IEEE P802.3dj, 2026); more is most often GB/s for Gbps.
-FASTEST_PORT = 1_600_000_000_000
+#: No NIC has a port this fast: NVIDIA's ConnectX-8 data sheet ends at 800 Gbps. Most often it is GB/s for Gbps.
+UNLIKELY_PORT = 1_600_000_000_000
 
 
 def switch(reader: Reader) -> SwitchKind | None:
@@ -89,7 +89,7 @@ def nic(reader: Reader, role: str, span: Span) -> Nic | None:
         )  # fmt: skip
     if ports is None or rate is None or (optics is None and rail is None):
         return None
-    if rate > FASTEST_PORT:
+    if rate >= UNLIKELY_PORT:
         gbps = rate // 10**9
         reader.ev.sink.warning(
             "OPUS211",

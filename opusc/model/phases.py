@@ -163,7 +163,11 @@ def _no_axis(job: Reader, name: str, span: Span, axes: dict[str, int], write: st
         f"`{name}` is no axis of this job ({', '.join(known)})",
         span,
         f"did you mean `{near}`?" if near else "no such axis",
-        help=(f"write `phase {name} over {(known or ['dp'])[0]}`" if write else f"axes: {', '.join(axes)}"),
+        help=(
+            f"write `phase {name} over {'dp' if 'dp' in known or not known else known[-1]}`"
+            if write
+            else f"axes: {', '.join(axes)}"
+        ),
         fix=[Edit(span, near)] if near and not write else [],
     )
 
