@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from opusc.backends.base import Backend, Options
-from opusc.backends.registry import get
+from opusc.backends.registry import GROUPS, get
 from opusc.backends.validate import validate
 from opusc.diagnostics import CompileError, Diagnostics
 from opusc.output import inside
@@ -39,7 +39,7 @@ def emit(
     Raises UnknownTarget before anything is written, and CompileError when a target refuses the plan or what
     was written does not say what the plan says. `entering` is told each target before it is written.
     """
-    backends = [get(name) for name in dict.fromkeys(targets)]
+    backends = [get(name) for name in _expanded(plan, targets, sink)]
     for backend in backends:
         backend.check(plan, options, sink)
     sink.checkpoint()
@@ -49,6 +49,25 @@ def emit(
         done.append(_emit_one(backend, plan, directory, options, sink))
     sink.checkpoint()
     return tuple(done)
+
+
+def _expanded(plan: Plan, targets: Sequence[str], sink: Diagnostics) -> list[str]:
+    """Each target once; a group gives way to its members for which the fabric has switches."""
+    drivers = {switch.kind.driver for switch in plan.switches}
+    found: list[str] = []
+    for name in targets:
+        members = [m for m in GROUPS.get(name, ()) if m.replace("-", "_") in drivers]
+        if name in GROUPS and not members:
+            fabric = plan.model.fabric
+            sink.error(
+                "OPUS602",
+                f"`{name}` writes the switches that state their `driver`, and none of fabric `{fabric.name}` does",
+                fabric.at("switch"),
+                "no driver stated",
+                help=f"drivers: {', '.join(m.replace('-', '_') for m in GROUPS[name])}",
+            )
+        found += members if name in GROUPS else [name]
+    return list(dict.fromkeys(found))
 
 
 def _emit_one(backend: Backend, plan: Plan, directory: Path, options: Options, sink: Diagnostics) -> Written:

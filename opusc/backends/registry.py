@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from opusc.backends.base import Backend
 
-__all__ = ["DEFAULT_TARGETS", "UnknownTarget", "get", "names"]
+__all__ = ["DEFAULT_TARGETS", "GROUPS", "UnknownTarget", "get", "names"]
 
 #: What `compile` writes without `-t`.
 DEFAULT_TARGETS = ("plan", "graphviz")
+
+#: Names that `-t` takes for several targets: those of them whose driver some switch of the fabric has.
+GROUPS = {"controllers": ("calient", "ocp-gnmi", "polatis", "sonic")}
 
 _GROUP = "opusc.backends"
 
 #: Name of the target, and `module:object`.
 _OWN = {
     "astra-sim": "opusc.backends.astra_sim:BACKEND",
+    "calient": "opusc.backends.calient:BACKEND",
     "graphviz": "opusc.backends.graphviz:BACKEND",
+    "ocp-gnmi": "opusc.backends.ocp_gnmi:BACKEND",
     "opus-controller": "opusc.backends.opus_controller:BACKEND",
     "plan": "opusc.backends.plan:BACKEND",
+    "polatis": "opusc.backends.polatis:BACKEND",
+    "sonic": "opusc.backends.sonic:BACKEND",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from opusc import output
 from opusc.backends.base import Options
 from opusc.backends.emit import Written, emit
-from opusc.backends.registry import DEFAULT_TARGETS, names
+from opusc.backends.registry import DEFAULT_TARGETS, GROUPS, names
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, exit_code
 from opusc.cli.summary import describe, notes
@@ -68,7 +68,7 @@ def report(compilation: Compilation, place: Path, written: Sequence[Written], wi
 def _targets(given: Sequence[str] | None) -> tuple[str, ...]:
     """Target names from `-t a,b -t c`, each known."""
     wanted = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
-    known = names()
+    known = (*names(), *GROUPS)
     for name in wanted:
         if name not in known:
             meant = closest(name, known)

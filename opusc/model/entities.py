@@ -117,6 +117,8 @@ class SwitchKind(Entity):
     driver: str | None = None  # which controller format: polatis, sonic, calient, ocp_gnmi
     address: str | None = None  # management address, without credentials
     blocked: tuple[int, ...] = ()  # positions that must not be used
+    ingress_names: tuple[str, ...] = ()  # how the switch calls its ports, by position; () for its maker's own rule
+    egress_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

