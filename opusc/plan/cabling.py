@@ -99,8 +99,7 @@ def _positions_used(layout: _Layout, cabling: Cabling) -> dict[int, int]:
     two_positions = layout.fabric.cluster.rail_nic.optics is Optics.DUPLEX and _matrix(layout) is Matrix.ANY
     used: dict[int, int] = {}
     for ends in (cabling.ingress, cabling.egress):
-        index, counts = np.unique(cabling.switch[(ends >= 0) & (cabling.switch >= 0)], return_counts=True)
-        for switch, count in zip(index.tolist(), counts.tolist(), strict=True):
+        for switch, count in enumerate(np.bincount(cabling.switch[(ends >= 0) & (cabling.switch >= 0)]).tolist()):
             used[switch] = used.get(switch, 0) + count if two_positions else max(used.get(switch, 0), count)
     return used
 

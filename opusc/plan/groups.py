@@ -4,6 +4,7 @@ Members of a group in one scale-up domain are one vertex: the topology is over d
 lane (rank in the domain) on which every domain of the group has a member, on one rail, carries one copy.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Job, PhaseSpec
+from opusc.plan.arrays import distinct
 from opusc.plan.plan import Instances, Int32, Shape
 from opusc.plan.ports import PortModel
 from opusc.plan.ranks import Grid, domain_of, lane_of, rail_of
@@ -34,9 +36,11 @@ class Placement:
         cluster = job.fabric.cluster
         domains = domain_of(cluster, gpu_of_rank)
         ordinal = np.full(cluster.domain_count, -1, dtype=np.int32)
-        _, first = np.unique(domains, return_index=True)
-        ordinal[domains[np.sort(first)]] = np.arange(len(first), dtype=np.int32)
         ranks = np.arange(len(gpu_of_rank), dtype=np.int32)
+        first = np.full(cluster.domain_count, len(ranks), dtype=np.int32)
+        np.minimum.at(first, domains, ranks)
+        used = np.sort(first[first < len(ranks)])
+        ordinal[domains[used]] = np.arange(len(used), dtype=np.int32)
         return cls(job, gpu_of_rank, grid.coordinate("pp", ranks), ordinal)
 
     def lane(self, gpu: Int32) -> Int32:
@@ -107,7 +111,7 @@ def _lanes(
     one_rail = np.minimum.reduceat(rail, first) == np.maximum.reduceat(rail, first)
     whole = (length == vertex_count[of_row]) & one_rail
     broken[of_row[~whole]] = True
-    for n in np.unique(vertex_count[vertex_count > 1]).tolist():
+    for n in distinct(vertex_count[vertex_count > 1])[0].tolist():
         chosen = np.flatnonzero(whole & (vertex_count[of_row] == n))
         if len(chosen):
             yield n, of_row[chosen], gpu[first[chosen][:, None] + np.arange(n)[None, :]]
@@ -149,8 +153,8 @@ def _odd_ones(members: Int32, placement: Placement) -> Int32:
     gpus = placement.gpu_of_rank[members]
     lanes, domains = placement.lane(gpus), placement.domain(gpus)
     key = lanes.astype(np.int64) * (int(placement.rail(gpus).max()) + 1) + placement.rail(gpus)
-    count = {k: int((key == k).sum()) for k in np.unique(key).tolist()}
-    everywhere = len(np.unique(domains))
+    count = Counter(key.tolist())
+    everywhere = len(set(domains.tolist()))
     odd: Int32 = members[np.array([count[k] < everywhere for k in key.tolist()])]
     return odd
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import PhaseSpec
+from opusc.plan.arrays import distinct, distinct_rows
 from opusc.plan.groups import Placement
 from opusc.plan.neighbours import Table, targets
 from opusc.plan.plan import Directions, Instances, Int32, Link, Shape
@@ -67,14 +68,12 @@ class _Builder:
         changes[:, 1:] = self.domains[:, 1:] != self.domains[:, :-1]
         ring = self.phase.topology.name == "ring"
         closed = self.domains[:, 0] == self.domains[:, -1]
-        patterns, which = np.unique(
-            np.c_[np.cumsum(changes, axis=1), closed if ring else np.zeros_like(closed)],
-            axis=0,
-            return_inverse=True,
-        )
+        runs = np.cumsum(changes, axis=1)
+        ends = closed if ring else np.zeros_like(closed)
+        patterns, which = distinct_rows(np.concatenate([runs, ends[:, None]], axis=1))
         for number, pattern in enumerate(patterns):
             run, same_ends = pattern[:-1], bool(pattern[-1])
-            rows = np.flatnonzero(which.ravel() == number).astype(np.int32)
+            rows = np.flatnonzero(which == number).astype(np.int32)
             n = int(run[-1]) + 1
             if n > 1:
                 self._add_pattern(run, rows, n, wrap=ring and not same_ends)
@@ -136,14 +135,17 @@ class _Builder:
         if self.ports.independent:
             pairs += [(b, a) for a, b in pairs]
         form = spread(len(vertices), pairs, self.ports)
-        at = {frozenset((index[lower], index[upper])): (join, row) for lower, upper, join, row in edges}
+        # Several links may join the same two GPUs: each is drawn once, for its own join and pipeline.
+        at: dict[tuple[int, int], list[tuple[tuple[int, int], int]]] = {}
+        for (a, b), (_, _, join, row) in zip(pairs, edges * (2 if self.ports.independent else 1), strict=True):
+            at.setdefault((a, b), []).append((join, row))
         self.found = []
         for step, links in enumerate(form.steps):
             for link in links:
                 drawn: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
                 for a, b in enumerate(targets(link.neighbour, form.n).tolist()):
                     if b >= 0:
-                        join, row = at[frozenset((a, b))]
+                        join, row = at[a, b].pop(0)
                         drawn.setdefault(join, []).append((vertices[a], vertices[b], row))
                 for join, rows in sorted(drawn.items()):
                     table = np.array(rows, dtype=np.int32)
@@ -167,7 +169,7 @@ class _Builder:
                     if link.directions is not Directions.FORWARD:
                         sends.append(upper)
                         hears.append(lower)
-        return any(len(np.unique(ends)) < len(ends) for ends in map(np.concatenate, (sends, hears)))
+        return any(len(distinct(ends)[0]) < len(ends) for ends in map(np.concatenate, (sends, hears)))
 
     def _gpu_edges(self) -> list[tuple[int, int, tuple[int, int], int]]:
         """Every link between two GPUs once: (lower, upper, join, pipeline), by join and pipeline."""
@@ -218,7 +220,8 @@ class _Builder:
                 notes=[f"traffic of rank {rank[0]} would pass GPU {via[0]}, which is on the rail of rank {peer[0]}"],
                 help="allow relays, or choose degrees so that a stage fills whole nodes",
             )
-        self.hops.append((join, rank, peer, via))
+        if not any(join == other and np.array_equal(rank, ranks) for other, ranks, *_ in self.hops):
+            self.hops.append((join, rank, peer, via))  # once, however many copies of the link there are
 
     def _no_rail(self, row: int, join: tuple[int, int]) -> None:
         rank, peer = int(self.ranks[row, join[0]]), int(self.ranks[row, join[1]])
@@ -241,6 +244,8 @@ class _Builder:
             whole = np.broadcast_to(scope[None, :], exits.shape).astype(np.int32)
             instances.append(Instances(form, exits, entries, whole, rows))
         hops = tuple(
-            Hop(np.full(len(rank), index[join], dtype=np.int32), rank, peer, via) for join, rank, peer, via in self.hops
+            Hop(np.full(len(rank), index[join], dtype=np.int32), rank, peer, via)
+            for join, rank, peer, via in self.hops
+            if join in index  # the way back of a ring of two stages has no links of its own
         )
         return tuple(instances), ordered, hops

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from opusc.diagnostics import Diagnostics, Label
 from opusc.model.entities import Cluster, Matrix, Optics
+from opusc.plan.arrays import distinct, distinct_rows
 from opusc.plan.neighbours import targets
 from opusc.plan.plan import (
     Cabling,
@@ -74,8 +75,8 @@ def circuits_and_parts(
     steps = max((phase.step_count for phase in phases), default=1)
     scopes = max((len(phase.scopes) for phase in phases), default=1)
     key = (phase_of.astype(np.int64) * scopes + scope_of) * steps + step_of
-    keys, part = np.unique(key, return_inverse=True)
-    part_of: Int32 = part.astype(np.int32).ravel()
+    keys, which = distinct(key)
+    part_of = which.astype(np.int32)
     order = np.lexsort((ingress, switch, part_of))
     start = np.searchsorted(part_of[order], np.arange(len(keys) + 1))
     circuits = Circuits(part_of[order], switch[order], ingress[order], egress[order], start.astype(np.int64))
@@ -202,22 +203,8 @@ def exclusions(circuits: Circuits, switches: Sequence[Switch]) -> Int32:
     length = np.diff(np.r_[first, len(port)])
     pairs: set[tuple[int, int]] = set()
     # Most ports serve the same few parts: collect the distinct sets, then their pairs.
-    for size in np.unique(length[length > 1]).tolist():
+    for size in distinct(length[length > 1])[0].tolist():
         rows = part[first[length == size][:, None] + np.arange(size)[None, :]]
-        for together in _distinct_rows(rows, part_count).tolist():
+        for together in distinct_rows(rows)[0].tolist():
             pairs.update((a, b) for i, a in enumerate(together) for b in together[i + 1 :])
     return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
-
-
-def _distinct_rows(rows: Int64, bound: int) -> Int64:
-    """The different rows of an array of numbers below `bound`: a column at a time, each row's prefix as one number."""
-    prefix = np.zeros(len(rows), dtype=np.int64)
-    chosen = prefix
-    for column in rows.T:
-        key = prefix * bound + column
-        order = np.argsort(key, kind="stable")
-        new = np.r_[True, np.diff(key[order]) != 0]
-        prefix = np.empty_like(key)
-        prefix[order] = np.cumsum(new) - 1
-        chosen = order[new]
-    return rows[chosen]
