@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from opusc.model.entities import Job
+from opusc.model.entities import Job, Optics, Peers, TopologySpec
 from opusc.plan.neighbours import targets
-from opusc.plan.plan import Instances, Int32, Plan, PlannedPhase, Scoping
+from opusc.plan.plan import Directions, Instances, Int32, Link, Plan, PlannedPhase, Scoping
 from opusc.plan.ranks import domain_of, grid_of, groups, lane_of, rail_of
 from opusc.verify.finding import REALISATION, Finding
 
-__all__ = ["Places", "placed_links", "places_of"]
+__all__ = ["Places", "places_of"]
+
+Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ def _collectives(plan: Plan, phase: PlannedPhase, ranks: Int32) -> str | None:
     group_of_rank[ranks.ravel()] = np.repeat(np.arange(len(ranks)), ranks.shape[1])
     vertices, ordinal, wanted = _wanted_lanes(job, plan, ranks)
     lanes = job.fabric.cluster.gpus_per_domain
-    found: list[NDArray[np.int64]] = []
+    found: list[Int64] = []
     for i in phase.instances:
         at = plan.rank_of_gpu[i.exits]
         domains, lane = domain_of(job.fabric.cluster, i.exits), lane_of(job.fabric.cluster, i.exits)
@@ -120,7 +122,7 @@ def _collectives(plan: Plan, phase: PlannedPhase, ranks: Int32) -> str | None:
     return None
 
 
-def _wanted_lanes(job: Job, plan: Plan, ranks: Int32) -> tuple[Int32, NDArray[np.int64], NDArray[np.int64]]:
+def _wanted_lanes(job: Job, plan: Plan, ranks: Int32) -> tuple[Int32, Int64, Int64]:
     """Domains of each group, the order of domains, and the (group, lane) pairs that carry a copy, as numbers."""
     cluster = job.fabric.cluster
     gpus = plan.gpu_of_rank[ranks]
@@ -144,45 +146,51 @@ def _wanted_lanes(job: Job, plan: Plan, ranks: Int32) -> tuple[Int32, NDArray[np
 # --- joins ---------------------------------------------------------------------------------------
 
 
-def placed_links(instances: Instances, step: int | None = None) -> list[tuple[int, int, int]]:
-    """Distinct (scope, from, to) vertices that some link of the topology joins, in one step or in all."""
-    found: set[tuple[int, int, int]] = set()
-    scope = instances.scope[0] if len(instances.scope) else np.zeros(0, np.int32)
-    for number, links in enumerate(instances.shape.steps):
-        if step is None or number == step:
-            for link in links:
-                to = targets(link.neighbour, instances.shape.n)
-                for v in np.flatnonzero((to >= 0) & (scope >= 0)).tolist():
-                    found.add((int(scope[v]), v, int(to[v])))
-    return sorted(found)
-
-
 def _joins(plan: Plan, phase: PlannedPhase, ranks: Int32) -> tuple[str | None, Int32]:
-    """Links of a join enter at the GPU of its second stage and leave at that of its first, or at its relay."""
-    job = plan.model.job
-    cluster = job.fabric.cluster
+    """Links of a join have one end at the GPU of its second stage, the other at that of its first, or at its relay.
+
+    Light goes both ways between every two stages that the topology joins, as often as there are copies.
+    """
+    cluster = plan.model.cluster
     relays: list[Int32] = []
-    covered: list[NDArray[np.int64]] = []
-    pp = job.parallelism.pp
+    lit: list[Int64] = []  # (scope, pipeline, whether back) of every lit direction, as a number
+    copies: list[Int64] = []
     for i in phase.instances:
         if len(i.scope) and (i.scope != i.scope[0]).any():
-            return "copies of one shape differ in their scopes", np.zeros((0, 4), np.int32)
-        for scope, v, w in placed_links(i):
+            return "copies of one shape differ in their scopes", _stacked(relays)
+        for link, scope, v, w in _drawn(i):
             a, b = phase.scopes[scope]
             rank, peer = ranks[i.group, a], ranks[i.group, b]
             own, far = plan.gpu_of_rank[rank], plan.gpu_of_rank[peer]
-            leaves, enters = i.exits[:, v], i.entries[:, w]
-            if (enters != far).any():
-                return f"a link of stages {a} and {b} does not enter at the GPU of stage {b}", _stacked(relays)
-            relayed = leaves != own
-            if (domain_of(cluster, leaves) != domain_of(cluster, own)).any():
-                return f"a link of stages {a} and {b} leaves from another domain than stage {a}", _stacked(relays)
-            if (rail_of(job, leaves) != rail_of(job, enters)).any():
-                return f"a link of stages {a} and {b} leaves from another rail than it enters", _stacked(relays)
-            covered.append(i.group.astype(np.int64) * pp * pp + min(a, b) * pp + max(a, b))
-            columns = (np.full(len(rank), scope), rank, peer, leaves)
-            relays.append(np.stack([c[relayed] for c in columns], axis=1).astype(np.int32))
-    return _uncovered(plan, phase, ranks, covered), _stacked(relays)
+            # A link may be drawn from either end.
+            ahead = i.entries[:, w] == far
+            near = np.where(ahead, i.exits[:, v], i.entries[:, w])
+            if (np.where(ahead, i.entries[:, w], i.exits[:, v]) != far).any():
+                return f"a link of stages {a} and {b} has no end at the GPU of stage {b}", _stacked(relays)
+            if (domain_of(cluster, near) != domain_of(cluster, own)).any():
+                return f"a link of stages {a} and {b} has an end outside the domain of stage {a}", _stacked(relays)
+            if (rail_of(plan.model.job, near) != rail_of(plan.model.job, far)).any():
+                return f"a link of stages {a} and {b} leads from one rail to another", _stacked(relays)
+            place = (scope * len(ranks) + i.group.astype(np.int64)) * 2
+            if link.directions is not Directions.BACKWARD:
+                lit.append(place + ~ahead)
+            if link.directions is not Directions.FORWARD:
+                lit.append(place + ahead)
+            copies += [np.full(len(rank), i.shape.copies)] * (2 if link.directions is Directions.BOTH else 1)
+            hops = np.stack([np.full(len(rank), scope), rank, peer, near], axis=1).astype(np.int32)
+            relays.append(hops[near != own])
+    return _uncovered(plan, phase, ranks, lit, copies), _stacked(relays)
+
+
+def _drawn(instances: Instances) -> list[tuple[Link, int, int, int]]:
+    """(link, scope, from, to) of every link of a shape, over all steps, that is in a scope."""
+    if not len(instances.scope):
+        return []
+    scope, found = instances.scope[0], []
+    for link in (link for links in instances.shape.steps for link in links):
+        to = targets(link.neighbour, instances.shape.n)
+        found += [(link, int(scope[v]), v, int(to[v])) for v in np.flatnonzero((to >= 0) & (scope >= 0)).tolist()]
+    return found
 
 
 def _stacked(relays: list[Int32]) -> Int32:
@@ -190,30 +198,44 @@ def _stacked(relays: list[Int32]) -> Int32:
     return np.unique(np.concatenate(relays), axis=0) if relays else np.zeros((0, 4), np.int32)
 
 
-def _uncovered(plan: Plan, phase: PlannedPhase, ranks: Int32, covered: list[NDArray[np.int64]]) -> str | None:
-    """Every pair of stages that the topology joins, in different domains, has a link in every pipeline."""
+def _uncovered(plan: Plan, phase: PlannedPhase, ranks: Int32, lit: list[Int64], copies: list[Int64]) -> str | None:
+    """Every two stages that the topology joins, in different domains, are joined in every pipeline; no others are."""
     pp = plan.model.job.parallelism.pp
+    have, at, times = np.unique(np.concatenate([np.zeros(0, np.int64), *lit]), return_index=True, return_counts=True)
+    if (times != np.concatenate([np.zeros(0, np.int64), *copies])[at]).any():
+        return "a link between stages is drawn more or less often than it has copies"
+    # From scopes to stages: a join may be stated from either side.
+    ends = np.array([*phase.scopes, (0, 0)], dtype=np.int64)
+    scope, pipeline, back = have // (2 * len(ranks)), have // 2 % len(ranks), have % 2 == 1
+    first, second = ends[scope, 0], ends[scope, 1]
+    got = np.unique((pipeline * pp + np.where(back, second, first)) * pp + np.where(back, first, second))
     domains = domain_of(plan.model.cluster, plan.gpu_of_rank[ranks])
-    wanted = []
-    for a, b in _stage_pairs(phase, pp):
-        rows = np.flatnonzero(domains[:, a] != domains[:, b])
-        wanted.append(rows.astype(np.int64) * pp * pp + min(a, b) * pp + max(a, b))
-    have = np.unique(np.concatenate(covered)) if covered else np.zeros(0, np.int64)
-    need = np.unique(np.concatenate(wanted)) if wanted else np.zeros(0, np.int64)
-    if np.array_equal(have, need):
+    wanted = [np.zeros(0, np.int64)]
+    for a, b, both in _stage_pairs(plan, phase, pp):
+        rows = np.flatnonzero(domains[:, a] != domains[:, b]).astype(np.int64)
+        wanted += [(rows * pp + a) * pp + b] + [(rows * pp + b) * pp + a] * both
+    need = np.unique(np.concatenate(wanted))
+    if np.array_equal(got, need):
         return None
-    missing = np.setdiff1d(need, have)
-    at = int(missing[0]) if len(missing) else int(np.setdiff1d(have, need)[0])
+    missing = np.setdiff1d(need, got)
+    key = int(missing[0]) if len(missing) else int(np.setdiff1d(got, need)[0])
     lacks = "lacks a link that it needs" if len(missing) else "has a link that its topology does not ask for"
-    return (
-        f"the pipeline of rank {int(ranks[at // (pp * pp), 0])} {lacks}, between stages {at // pp % pp} and {at % pp}"
-    )
+    stages = f"from stage {key // pp % pp} to stage {key % pp}"
+    return f"the pipeline of rank {int(ranks[key // (pp * pp), 0])} {lacks}, {stages}"
 
 
-def _stage_pairs(phase: PlannedPhase, pp: int) -> list[tuple[int, int]]:
+def _stage_pairs(plan: Plan, phase: PlannedPhase, pp: int) -> list[tuple[int, int, bool]]:
+    """(stage, stage, whether light goes both ways) of every link that the topology asks for."""
     topology = phase.spec.topology
+    nic = plan.model.cluster.rail_nic
+    independent = nic.optics is Optics.DUPLEX and nic.peers is Peers.INDEPENDENT
     if topology.edges is not None:
-        return [(a, b) for a, b, _ in topology.edges(pp)]
+        both = not independent or topology.name == "pairs"
+        return [(a, b, both) for a, b, _ in topology.edges(pp)]
+    return [(a, b, True) for a, b in _named_pairs(topology, pp)]
+
+
+def _named_pairs(topology: TopologySpec, pp: int) -> list[tuple[int, int]]:
     match topology.name:
         case "chain":
             return [(s, s + 1) for s in range(pp - 1)]

@@ -43,7 +43,7 @@ def _all(plan: Plan, placing: Placing, pieces: Sequence[Piece]) -> Iterator[_Laz
     yield from _numbering(plan, placing)
     yield from _positions(pieces)
     for phase in plan.phases:
-        for shape in {i.shape.n: i.shape for i in phase.instances}.values():
+        for shape in dict.fromkeys(i.shape for i in phase.instances):
             yield from _links(plan, phase, shape)
     for matrix in sorted({switch.kind.matrix for switch in plan.switches}):
         yield ("change", matrix), partial(lemmas.changes_are_safe, crossbar=matrix is Matrix.CROSSBAR)
@@ -152,7 +152,8 @@ def _digit(stride: int, size: int, n: int) -> tuple[Statement, ...]:
 
 def _topology(phase: PlannedPhase, shape: Shape, named: Sequence[Link], ports: PortModel) -> Iterator[_Lazy]:
     topology = phase.spec.topology
-    if topology.edges is not None:
+    listed = not named and phase.scoping is Scoping.JOIN  # links between stages, stated one by one: see `places`
+    if topology.edges is not None or listed:
         return
     if topology.name in ("ring", "chain"):
         distinct = {(link.neighbour, link.directions): link for link in named}
@@ -197,7 +198,7 @@ def phase_findings(plan: Plan, phase: PlannedPhase) -> list[Finding]:
     """The parameters of a phase's links: distances and rounds complete and in range, digits those of the topology."""
     ports = port_model(plan.model.fabric)
     texts: list[str] = []
-    for shape in {i.shape.n: i.shape for i in phase.instances}.values():
+    for shape in dict.fromkeys(i.shape for i in phase.instances):
         links = [link for step in shape.steps for link in step]
         texts += _wrong_ports(links, ports)
         texts += [t for f in dict.fromkeys(link.neighbour for link in links) if (t := _wrong_parameter(f))]
