@@ -450,7 +450,7 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "ring split into pairs": (listed_ring_split, {REALISATION, FORMULA}),
     "circuit dropped": (dropped, {REALISATION}),
     "circuit doubled": (doubled, {CLASH}),
-    "circuit in the wrong part": (in_wrong_part, {REALISATION}),
+    "circuit in the wrong part": (in_wrong_part, {REALISATION, CLASH}),
     "circuit filed wrongly": (misfiled, {REALISATION}),
     "circuit on the wrong switch": (on_wrong_switch, {REALISATION}),
     "circuit on no switch": (on_no_switch, {PORT}),

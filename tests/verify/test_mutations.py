@@ -28,12 +28,14 @@ def test_real_plans_are_proved(name: str) -> None:
     assert {o.method for o in report.obligations} >= {"symbolic", "compared", "checked"}
 
 
+@pytest.mark.usefixtures("remembered")
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_both_opinions_object(mutation: str, tally: dict[str, Counter[str]]) -> None:
     object_to(mutation, [0], tally)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("remembered")
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_both_opinions_object_wherever_it_breaks(mutation: str, tally: dict[str, Counter[str]]) -> None:
     object_to(mutation, range(1, 9), tally)
