@@ -6,7 +6,6 @@ set. Then no two parts that may hold together share a port: every configuration 
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -37,63 +36,61 @@ def statements(plan: Plan, switches: Iterable[int]) -> Iterator[Statement]:
 
 def one_to_one(switch: Switch, part: Int32, ingress: Int32, egress: Int32) -> Statement:
     """The circuits of each part use ports that exist, are not blocked, and are all different."""
-    import z3
-
     kind = switch.kind
     sides: list[tuple[str, Int32, Int32, int]] = [("ingress", part, ingress, 0), ("egress", part, egress, kind.radix)]
     if kind.matrix is Matrix.ANY:
         sides = [("port", np.r_[part, part], np.r_[ingress, egress], 0)]
-    assertions: list[Any] = []
-    for name, parts, values, low in sides:
-        of_part: dict[int, list[Any]] = {}
+    names: list[str] = []
+    facts: list[str] = []
+    for side, parts, values, low in sides:
+        of_part: dict[int, list[str]] = {}
         for at, (owner, value) in enumerate(zip(parts.tolist(), values.tolist(), strict=True)):
-            term = z3.Int(f"{name}{at}")
-            of_part.setdefault(owner, []).append(term)
-            assertions += [term == value, term > low, term <= low + kind.radix]
-            assertions += [term != low + position for position in kind.blocked]
-        assertions += [z3.Distinct(terms) for terms in of_part.values() if len(terms) > 1]
-    return Statement(
-        "the circuits of each part use different ports that exist",
-        tuple(assertions),
-        expect="sat",
-        about=switch.name,
-        switch=switch.index,
-        count=len(ingress),
-    )
+            name = f"{side}{at}"
+            names.append(name)
+            of_part.setdefault(owner, []).append(name)
+            facts.append(f"(= {name} {_numeral(value)}) (> {name} {low}) (<= {name} {low + kind.radix})")
+            facts += [f"(not (= {name} {low + position}))" for position in kind.blocked]
+        facts += [f"(distinct {' '.join(mine)})" for mine in of_part.values() if len(mine) > 1]
+    return _statement("the circuits of each part use different ports that exist", switch, names, facts, len(ingress))
 
 
 def isolation(
     switch: Switch, part: Int32, ingress: Int32, egress: Int32, excluded: tuple[frozenset[int], ...]
 ) -> Statement:
     """Parts that share a port of a switch are declared exclusive."""
-    import z3
-
     # Ingress and egress of a crossbar are numbered apart, so one column of ports serves both matrices.
     pairs = sorted(set(zip(np.r_[ingress, egress].tolist(), np.r_[part, part].tolist(), strict=True)))
     users: dict[int, list[int]] = {}
     for port, user in pairs:
         users.setdefault(port, []).append(user)
     # The sets on offer: those that ports serve, as far as they are exclusive as declared, largest only.
-    offered = {frozenset(u) for u in users.values() if all(b in excluded[a] for a in u for b in u if a != b)}
-    offered |= {frozenset((user,)) for _, user in pairs}
+    served = {tuple(u) for u in users.values()} | {(user,) for _, user in pairs}
+    offered = {frozenset(u) for u in served if all(b in excluded[a] for a in u for b in u if a != b)}
     largest = [s for s in sorted(offered, key=sorted) if not any(s < other for other in offered)]
     choices: dict[int, list[int]] = {}
     for at, together in enumerate(largest):
         for user in sorted(together):
             choices.setdefault(user, []).append(at)
-    served = z3.Function("served_set", z3.IntSort(), z3.IntSort())
-    assertions: list[Any] = []
-    for at, (port, user) in enumerate(pairs):
-        term = z3.Int(f"port{at}")
-        assertions += [term == port, z3.Or([served(term) == choice for choice in choices[user]])]
-    return Statement(
-        "parts that share a port exclude each other",
-        tuple(assertions),
-        expect="sat",
-        about=switch.name,
-        switch=switch.index,
-        count=len(ingress),
-    )
+    names = [f"port{at}" for at in range(len(pairs))]
+    facts = []
+    for name, (port, user) in zip(names, pairs, strict=True):
+        sets = " ".join(f"(= (served_set {name}) {choice})" for choice in choices[user])
+        facts.append(f"(= {name} {_numeral(port)}) (or {sets})")
+    return _statement("parts that share a port exclude each other", switch, names, facts, len(ingress))
+
+
+def _statement(name: str, switch: Switch, names: list[str], facts: list[str], count: int) -> Statement:
+    """Facts about given ports, as text: Z3 reads it ten times faster than Python builds the terms."""
+    import z3
+
+    declared = "".join(f"(declare-const {constant} Int)" for constant in names)
+    text = f"(declare-fun served_set (Int) Int){declared}(assert (and true {' '.join(facts)}))"
+    assertions = tuple(z3.parse_smt2_string(text))
+    return Statement(name, assertions, expect="sat", about=switch.name, switch=switch.index, count=count)
+
+
+def _numeral(value: int) -> str:
+    return str(value) if value >= 0 else f"(- {-value})"
 
 
 def clash_core(circuits: list[int], ports: list[int], timeout: int = 10_000) -> list[int]:
