@@ -5,22 +5,23 @@ needs itself is an error. Every evaluation step and every list element counts ag
 program ends, in time linear in what it expands to.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import ClassVar, NoReturn
 
 from opusc.diagnostics import Diagnostics, Edit, Label
 from opusc.diagnostics.suggest import closest
 from opusc.model import operators
+from opusc.model.blocks import block_of, refined
 from opusc.model.functions import FUNCTIONS
 from opusc.model.units import UNITS, Quantity
+from opusc.model.unknown import meant_name, meant_unit
 from opusc.model.values import (
     Applied,
     Block,
     Bound,
     Builtin,
-    Entry,
     Function,
     Interval,
     Missing,
@@ -29,11 +30,12 @@ from opusc.model.values import (
     Thunk,
     Value,
     kind_of,
+    size_of,
 )
 from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["Evaluator", "Stop", "block_of"]
+__all__ = ["Evaluator", "Stop"]
 
 
 class Stop(Exception):
@@ -42,13 +44,17 @@ class Stop(Exception):
 
 class Evaluator:
     STEPS = 2_000_000
-    DEPTH = 120
+    DEPTH = 600
 
     def __init__(self, sink: Diagnostics) -> None:
+        # A level of evaluation is up to five Python calls; DEPTH, not Python, says when it is too deep.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 8 * self.DEPTH))
         self.sink = sink
         self.steps = 0
         self.depth = 0
-        self.calls: list[str] = []
+        self.exhausted = False
+        self.too_deep = False
+        self.calls: list[Function] = []
 
     # --- failing -------------------------------------------------------------------------------
 
@@ -57,14 +63,20 @@ class Evaluator:
     ) -> NoReturn:
         """Report, naming the loop iterations around, and stop this expression."""
         notes = list(more.pop("notes", ()))  # type: ignore[call-overload]
-        for what, _ in scope.iterations() if scope else ():
-            notes.append(f"for {what}")
+        for names in scope.iterations() if scope else ():
+            shown = (
+                f"{name} = {operators.shown(value)}" for name, value in names.items() if not isinstance(value, Thunk)
+            )
+            notes.append("for " + ", ".join(shown))
         self.sink.error(code, message, span, label, notes=notes, **more)  # type: ignore[arg-type]
         raise Stop
 
     def spend(self, count: int, span: Span) -> None:
         self.steps += count
         if self.steps > self.STEPS:
+            if self.exhausted:
+                raise Stop  # said once
+            self.exhausted = True
             self.fail(
                 "OPUS120",
                 f"the program expands to more than {self.STEPS:,} values",
@@ -73,16 +85,6 @@ class Evaluator:
                 help="use a smaller range; circuits are made by topologies, not by loops over every GPU",
             )
 
-    @contextmanager
-    def deeper(self, span: Span) -> Iterator[None]:
-        self.depth += 1
-        try:
-            if self.depth > self.DEPTH:
-                self.fail("OPUS120", f"names and functions nest deeper than {self.DEPTH}", span)
-            yield
-        finally:
-            self.depth -= 1
-
     # --- entry points --------------------------------------------------------------------------
 
     def bound(self, bound: Bound, words: Sequence[str] = ()) -> Value:
@@ -90,13 +92,24 @@ class Evaluator:
         if bound.base is not None and isinstance(bound.expression, tree.Record):
             base = self.bound(bound.base, words)
             if isinstance(base, Block):
-                return self.refined(base, bound.expression, bound.scope)
+                return refined(base, bound.expression, bound.scope)
         return self.evaluate(bound.expression, bound.scope, words)
 
     def evaluate(self, node: tree.Expression, scope: Scope, words: Sequence[str] = ()) -> Value:
         """The value of an expression. `words` are the enumeration words that its field may hold."""
         self.spend(1, node.span)
-        return self._RULES[type(node)](self, node, scope, words)
+        if self.depth >= self.DEPTH:
+            if self.too_deep:
+                raise Stop  # said once
+            self.too_deep = True
+            self.fail(
+                "OPUS120", f"expressions, names and functions nest deeper than {self.DEPTH}", node.span, "too deep"
+            )
+        self.depth += 1
+        try:
+            return self._RULES[type(node)](self, node, scope, words)
+        finally:
+            self.depth -= 1
 
     # --- atoms ---------------------------------------------------------------------------------
 
@@ -106,14 +119,14 @@ class Evaluator:
     def _quantity(self, node: tree.Quantity, scope: Scope, words: Sequence[str]) -> Value:
         unit = UNITS.get(node.unit)
         if unit is None:
-            near = closest(node.unit, UNITS)
+            near, sure = meant_unit(node.unit)
             self.fail(
                 "OPUS202",
                 f"unknown unit `{node.unit}`",
                 node.unit_span,
-                f"write `{near}`" if near else "no unit of this name",
+                "no unit of this name" if near is None else f"write `{near}`" if sure else f"did you mean `{near}`?",
                 help="`opusc show units` lists all units" if near is None else "",
-                fix=[Edit(node.unit_span, near)] if near else [],
+                fix=[Edit(node.unit_span, near)] if near and sure else [],
             )
         return Quantity(node.value * unit.factor, unit.dimension)
 
@@ -146,6 +159,8 @@ class Evaluator:
         return self.force(found, node.span) if isinstance(found, Thunk) else found
 
     def force(self, thunk: Thunk, span: Span) -> Value:
+        if isinstance(thunk.value, Missing):
+            raise Stop
         if thunk.value is not None:
             return thunk.value
         if thunk.busy:
@@ -158,31 +173,17 @@ class Evaluator:
             )
         thunk.busy = True
         try:
-            with self.deeper(span):
-                thunk.value = self.bound(thunk.bound)
+            thunk.value = self.bound(thunk.bound) if thunk.make is None else thunk.make()
+        except Stop:
+            thunk.value = Missing()  # said once
+            raise
         finally:
             thunk.busy = False
         return thunk.value
 
     def unknown(self, node: tree.Name, scope: Scope, words: Sequence[str]) -> NoReturn:
-        name = node.text
-        for module_name in dict.fromkeys(scope.visible()):
-            module = scope.find(module_name)
-            if isinstance(module, Module) and name in module.scope.names:
-                full = f"{module_name}.{name}"
-                self.fail(
-                    "OPUS101", f"unknown name `{name}`", node.span, f"it is `{full}`", fix=[Edit(node.span, full)]
-                )
-        near = closest(name, [*words, *scope.visible()])
-        listed = f"one of: {', '.join(words)}" if words else ""
-        self.fail(
-            "OPUS101",
-            f"unknown name `{name}`",
-            node.span,
-            f"did you mean `{near}`?" if near else "not defined here",
-            help=listed,
-            fix=[Edit(node.span, near)] if near and near.casefold() == name.casefold() else [],
-        )
+        label, help, fix = meant_name(node, scope, words)
+        self.fail("OPUS101", f"unknown name `{node.text}`", node.span, label, help=help, fix=fix)
 
     # --- lists ---------------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class Evaluator:
     def items(self, value: Value, span: Span) -> Sequence[Value]:
         """The elements of a list or range."""
         if isinstance(value, Interval):
-            self.spend(len(value), span)
+            self.spend(value.size, span)
             return list(value)
         if isinstance(value, tuple):
             return value
@@ -227,15 +228,13 @@ class Evaluator:
             return
         names, iterable, condition = node.clauses[at]
         for value in self.items(self.evaluate(iterable, scope), iterable.span):
-            inner = Scope(scope)
+            inner = Scope(scope, loop=True)
             if len(names) == 1:
                 inner.names[names[0].text] = value
             elif isinstance(value, tuple) and len(value) == len(names):
                 inner.names.update((n.text, v) for n, v in zip(names, value, strict=True))
             else:
                 self.fail("OPUS201", f"{len(names)} names, and {kind_of(value)} to unpack", iterable.span)
-            shown = ", ".join(f"{n.text} = {operators.shown(inner.names[n.text])}" for n in names)  # type: ignore[arg-type]
-            inner.iteration = (shown, names[0].span)
             if condition is None or self.truth(condition, inner):
                 self._loop(node, at + 1, inner, words, found)
 
@@ -258,6 +257,8 @@ class Evaluator:
             return self.truth(node.left, scope) or self.truth(node.right, scope)
         left = self.evaluate(node.left, scope, words)
         right = self.evaluate(node.right, scope, words)
+        if node.operator == "in" and isinstance(right, tuple):
+            self.spend(len(right), node.span)
         try:
             value = operators.apply(node.operator, left, right)
         except operators.Unfit as error:
@@ -305,8 +306,9 @@ class Evaluator:
         at = self.integer(node.index, scope)
         if not isinstance(value, tuple | Interval):
             self.fail("OPUS201", f"{kind_of(value)} has no elements", node.value.span, scope=scope)
-        if not 0 <= at < len(value):
-            self.fail("OPUS204", f"index {at} of a list of {len(value)}", node.index.span, "out of range", scope=scope)
+        if not 0 <= at < size_of(value):
+            count = f"a list of {size_of(value)}"
+            self.fail("OPUS204", f"index {at} of {count}", node.index.span, "out of range", scope=scope)
         return value.first + at if isinstance(value, Interval) else value[at]
 
     def _call(self, node: tree.Call, scope: Scope, words: Sequence[str]) -> Value:
@@ -325,15 +327,14 @@ class Evaluator:
         if len(function.parameters) != len(node.arguments):
             wanted = len(function.parameters)
             self.fail("OPUS205", f"`{function.name}` takes {wanted} values, not {len(node.arguments)}", node.span)
-        if function.name in self.calls:
+        if any(function is other for other in self.calls):
             self.fail("OPUS103", f"`{function.name}` calls itself", node.span, help="the language has no recursion")
         inner = Scope(function.scope)
         for name, argument in zip(function.parameters, node.arguments, strict=True):
             inner.names[name] = self.evaluate(argument, scope)
-        self.calls.append(function.name)
+        self.calls.append(function)
         try:
-            with self.deeper(node.span):
-                return self.evaluate(function.body, inner, words)
+            return self.evaluate(function.body, inner, words)
         finally:
             self.calls.pop()
 
@@ -352,28 +353,8 @@ class Evaluator:
         if isinstance(base, Applied):
             return Applied(base.word, node.span, base.argument, block_of(node.changes, scope))
         if isinstance(base, Block):
-            return self.refined(base, node.changes, scope)
+            return refined(base, node.changes, scope)
         self.fail("OPUS206", f"{kind_of(base)} has no fields to change", node.base.span, scope=scope)
-
-    def refined(self, base: Block, changes: tree.Record, scope: Scope) -> Block:
-        """`base` with the fields of `changes`: records merge, everything else replaces."""
-        new = block_of(changes, scope)
-        entries = {entry.key: entry for entry in base.entries}
-        for entry in new.entries:
-            before = entries.get(entry.key)
-            value = entry.value
-            if before is not None and isinstance(value.expression, tree.Record):
-                value = Bound(value.expression, value.scope, before.value)
-            entries[entry.key] = Entry(entry.name, value, entry.span, entry.label, entry.selection)
-        return Block(
-            span=changes.span if not base.kind else base.span,
-            entries=tuple(entries.values()),
-            phases=base.phases + new.phases,
-            requires=base.requires + new.requires,
-            kind=base.kind,
-            name=base.name,
-            parameters=base.parameters,
-        )
 
     _RULES: ClassVar[dict[type, Callable[..., Value]]] = {
         tree.Number: _number,
@@ -395,31 +376,3 @@ class Evaluator:
         tree.Record: _record,
         tree.Refine: _refine,
     }
-
-
-def block_of(record: tree.Record, scope: Scope, kind: str = "", name: str = "") -> Block:
-    """A record as a block; its `let`s are in scope of all its fields."""
-    lets = [item for item in record.items if isinstance(item, tree.Let)]
-    inner = Scope(scope) if lets else scope
-    for item in lets:
-        inner.names[item.name.text] = define(item, inner)
-    entries = tuple(
-        Entry(
-            item.name.text,
-            Bound(item.value, inner),
-            item.name.span,
-            item.label.text if item.label else "",
-            Bound(item.selection, inner) if item.selection else None,
-        )
-        for item in record.items
-        if isinstance(item, tree.Field)
-    )
-    phases = tuple((item, inner) for item in record.items if isinstance(item, tree.Phase))
-    requires = tuple((item, inner) for item in record.items if isinstance(item, tree.Require))
-    return Block(record.span, entries, phases, requires, kind, name)
-
-
-def define(item: tree.Let, scope: Scope) -> "Thunk | Value":
-    if item.parameters is not None:
-        return Function(item.name.text, tuple(p.text for p in item.parameters), item.value, scope)
-    return Thunk(Bound(item.value, scope), "let", item.name.span)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from opusc.model.operators import BITS, Unfit, apply
-from opusc.model.values import Interval, Value, kind_of
+from opusc.model.operators import BITS, LONGEST, Unfit, apply
+from opusc.model.values import Interval, Value, kind_of, size_of
 
 __all__ = ["FUNCTIONS", "Signature", "Spend"]
 
@@ -26,7 +26,8 @@ class Signature:
         many = wanted[-1].endswith("...")
         if len(arguments) != len(wanted) and not (many and len(arguments) >= len(wanted)):
             raise Unfit(f"takes ({self.parameters}), not {len(arguments)} values")
-        spend(sum(len(a) for a in arguments if isinstance(a, tuple | Interval)))
+        if self.run is not _length:
+            spend(sum(size_of(a) for a in arguments if isinstance(a, tuple | Interval)))
         return self.run(*arguments)
 
 
@@ -52,8 +53,12 @@ def _fold(operator: str, start: Value) -> Callable[[Value], Value]:
     def run(value: Value) -> Value:
         items = _list(value)
         total: Value = items[0] if items else start
+        made = 0
         for item in items[1:]:
             total = apply(operator, total, item)
+            made += len(total) if isinstance(total, tuple) else 0
+            if made > LONGEST:
+                raise Unfit("adding up these lists takes too long; join them in a comprehension")
         return total
 
     return run
@@ -83,7 +88,9 @@ def _round(rule: Callable[[Fraction], int]) -> Callable[[Value], Value]:
 
 
 def _length(value: Value) -> Value:
-    if isinstance(value, tuple | Interval | str):
+    if isinstance(value, tuple | Interval):
+        return size_of(value)
+    if isinstance(value, str):
         return len(value)
     raise Unfit(f"{kind_of(value)} has no length")
 

@@ -1,10 +1,13 @@
 """Top-level names: what a file declares, what it uses, and what the command line sets."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from opusc.diagnostics import Diagnostics, Edit, Label
 from opusc.diagnostics.suggest import closest
-from opusc.model.evaluate import Evaluator, Stop, block_of, define
+from opusc.model.blocks import block_of, define
+from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.functions import FUNCTIONS
 from opusc.model.loader import FileLoader, standard_modules
 from opusc.model.operators import shown
@@ -59,7 +62,17 @@ class Modules:
             self._declare(entry, scope, program.source, main)
         if main:
             self._check_settings(program)
+        self._evaluate_in_order(program, scope)
         return scope
+
+    def _evaluate_in_order(self, program: tree.Program, scope: Scope) -> None:
+        """Every `let` and `param`, used or not: what is wrong is said, and long chains of names do not nest."""
+        for entry in program.entries:
+            if isinstance(entry, tree.Let | tree.Parameter):
+                found = scope.names.get(entry.name.text)
+                if isinstance(found, Thunk):
+                    with suppress(Stop):
+                        self.ev.force(found, entry.name.span)
 
     def _declare(self, entry: tree.Entry, scope: Scope, source: Source, main: bool) -> None:
         match entry:
@@ -68,7 +81,9 @@ class Modules:
             case tree.Let():
                 scope.names[entry.name.text] = define(entry, scope)
             case tree.Parameter():
-                scope.names[entry.name.text] = self._parameter(entry, scope, main)
+                thunk = Thunk(Bound(entry.default or entry.name, scope), "param", entry.name.span)
+                thunk.make = lambda: self._parameter(entry, scope, main)
+                scope.names[entry.name.text] = thunk
             case tree.Declaration():
                 self._declaration(entry, scope)
 
@@ -87,10 +102,11 @@ class Modules:
                 help=f"kinds: {', '.join(declared)}",
                 fix=[Edit(entry.kind.span, near)] if near else [],
             )
+            kind = near or kind  # the author meant this one; uses of the name are no further mistakes
         if isinstance(entry.value, tree.Record):
             block = block_of(entry.value, scope, kind, name)
             names = None if entry.parameters is None else tuple(p.text for p in entry.parameters)
-            scope.names[name] = Block(entry.name.span, block.entries, block.phases, block.requires, kind, name, names)
+            scope.names[name] = replace(block, span=entry.name.span, parameters=names)
             return
         thunk = Thunk(Bound(entry.value, scope), kind, entry.name.span)
         scope.names[name] = thunk
@@ -107,7 +123,7 @@ class Modules:
             if not isinstance(value, Block) or (value.kind and value.kind != kind):
                 self.sink.error("OPUS201", f"{kind} `{name}` is {kind_of(value)}", span)
                 return None
-            return Block(span, value.entries, value.phases, value.requires, kind, name, value.parameters)
+            return replace(value, span=span, kind=kind, name=name)
         return found if isinstance(found, Block) else None
 
     # --- parameters ----------------------------------------------------------------------------
@@ -115,21 +131,17 @@ class Modules:
     def _parameter(self, entry: tree.Parameter, scope: Scope, main: bool) -> Value:
         name = entry.name.text
         words = _ENUMERATIONS.get(entry.type.text, ()) if entry.type else ()
-        try:
-            value = self._given(name, scope, words) if main and name in self.settings else None
-            if value is None:
-                if entry.default is None:
-                    self.sink.error(
-                        "OPUS107", f"parameter `{name}` has no value", entry.name.span, "no default",
-                        help=f"set it with `-D {name}=...`",
-                    )  # fmt: skip
-                    return Missing()
-                value = (self.ev.evaluate(entry.default, scope, words), entry.default.span)
-            self._check_type(entry, *value)
-            if entry.domain is not None:
-                self._check_domain(entry, entry.domain, *value, scope, words)
-        except Stop:
-            return Missing()
+        value = self._given(name, scope, words) if main and name in self.settings else None
+        if value is None:
+            if entry.default is None:
+                self.ev.fail(
+                    "OPUS107", f"parameter `{name}` has no value", entry.name.span, "no default",
+                    help=f"set it with `-D {name}=...`" if main else "give it a default: this file is used by another",
+                )  # fmt: skip
+            value = (self.ev.evaluate(entry.default, scope, words), entry.default.span)
+        self._check_type(entry, *value)
+        if entry.domain is not None:
+            self._check_domain(entry, entry.domain, *value, scope, words)
         if main:
             self.parameters[name] = shown(value[0])
         return value[0]

@@ -3,11 +3,13 @@
 from fractions import Fraction
 
 from opusc.model.units import DIMENSIONS, Dimension, Quantity
-from opusc.model.values import Applied, Interval, Value, kind_of
+from opusc.model.values import Applied, Block, Builtin, Function, Interval, Module, Value, kind_of, size_of
 
-__all__ = ["Unfit", "apply", "shown"]
+__all__ = ["LONGEST", "Unfit", "apply", "shown"]
 
 BITS = 4096
+LONGEST = 1_000_000
+COMPARED = 2_000_000
 RATIO = DIMENSIONS["ratio"]
 
 
@@ -15,12 +17,14 @@ class Unfit(Exception):
     """These values do not go together; the text says why."""
 
 
-def shown(value: Value) -> str:
-    """A value as an author would write it."""
+def shown(value: Value, depth: int = 3) -> str:
+    """A value as an author would write it; lists inside lists only to a depth, for they may share their parts."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return "[" + ", ".join(shown(v) for v in value[:8]) + (", ..." if len(value) > 8 else "") + "]"
+        if not depth:
+            return "[...]"
+        return "[" + ", ".join(shown(v, depth - 1) for v in value[:8]) + (", ..." if len(value) > 8 else "") + "]"
     if isinstance(value, Applied):
         return value.word
     if isinstance(value, int | Fraction | str | Quantity | Interval):
@@ -60,12 +64,40 @@ def _is_number(value: Value) -> bool:
 
 
 def _equal(left: Value, right: Value) -> bool:
+    """Equality of lists without recursion, and once for each pair of lists, which may be shared many times over."""
+    waiting: list[tuple[Value, Value]] = [(left, right)]
+    seen: set[tuple[int, int]] = set()
+    steps = 0
+    while waiting:
+        a, b = waiting.pop()
+        steps += 1
+        if steps > COMPARED:
+            raise Unfit(f"more than {COMPARED:,} elements to compare")
+        if isinstance(a, tuple | Interval) and isinstance(b, tuple | Interval):
+            if size_of(a) != size_of(b):
+                return False
+            if a is b or (id(a), id(b)) in seen:
+                continue
+            seen.add((id(a), id(b)))
+            if isinstance(a, Interval) and isinstance(b, Interval):
+                if a.size and a != b:
+                    return False
+            else:
+                waiting += zip(a, b, strict=True)
+        elif not _same(a, b):
+            return False
+    return True
+
+
+def _same(left: Value, right: Value) -> bool:
     if isinstance(left, Applied) and isinstance(right, Applied):
         return left.word == right.word
-    if isinstance(left, Interval) and isinstance(right, tuple):
-        return tuple(left) == right if len(left) == len(right) else False
-    if isinstance(right, Interval) and isinstance(left, tuple):
-        return _equal(right, left)
+    for value in (left, right):
+        if isinstance(value, Block | Builtin | Function | Module):
+            raise Unfit(f"{kind_of(value)} cannot be compared")
+    if isinstance(left, Quantity) or isinstance(right, Quantity):
+        a, b = _comparable(left, right)
+        return a == b
     if isinstance(left, bool) != isinstance(right, bool):
         return False
     return bool(left == right)
@@ -86,21 +118,25 @@ def _comparable(left: Value, right: Value) -> tuple[Fraction, Fraction]:
 
 def _lists(operator: str, left: Value, right: Value) -> Value:
     if operator == "+" and isinstance(left, tuple | Interval) and isinstance(right, tuple | Interval):
-        _bounded(len(left) + len(right))
+        _bounded(size_of(left) + size_of(right))
         return (*left, *right)
     if operator == "*":
         items, count = (left, right) if isinstance(left, tuple | Interval) else (right, left)
         if isinstance(count, int) and not isinstance(count, bool) and isinstance(items, tuple | Interval):
             if count < 0:
                 raise Unfit("a list cannot be repeated less than 0 times")
-            _bounded(len(items) * count)
+            _bounded(size_of(items) * count)
             return tuple(items) * count
     raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
 
 
 def _bounded(length: int) -> None:
-    if length > 1_000_000:
-        raise Unfit(f"a list of {length:,} elements is too long; 1,000,000 is the limit")
+    if length > LONGEST:
+        raise Unfit(f"a list of {_brief(length)} elements is too long; {LONGEST:,} is the limit")
+
+
+def _brief(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else "more than 10^15"
 
 
 def _arithmetic(operator: str, left: Value, right: Value) -> Value:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from opusc.diagnostics import Edit
 from opusc.diagnostics.suggest import closest
+from opusc.model.blocks import block_of
 from opusc.model.entities import (
     Dialect,
     NeuralNetwork,
@@ -15,7 +16,6 @@ from opusc.model.entities import (
     TopologySpec,
     Traffic,
 )
-from opusc.model.evaluate import block_of
 from opusc.model.reader import Reader
 from opusc.model.topologies import topology
 from opusc.model.values import Scope

@@ -83,6 +83,8 @@ def _names(node: object) -> list[tree.Name]:
 def _values(ev: Evaluator, node: tree.Expression, scope: Scope) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in _names(node):
+        if scope.find(name.text) is None:
+            continue  # a variable of a comprehension
         try:
             found[name.text] = shown(ev.evaluate(name, scope))
         except Stop:

@@ -1,11 +1,12 @@
 """Topologies of phases: words of the language, and topologies written in it."""
 
 from opusc.diagnostics import Label
+from opusc.model.blocks import define
 from opusc.model.entities import EdgeRule, TopologySpec
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.reader import Reader
 from opusc.model.schema import TOPOLOGIES, Count
-from opusc.model.values import Applied, Block, Bound, Interval, Scope
+from opusc.model.values import Applied, Block, Bound, Interval, Scope, Thunk, Value
 from opusc.source import Span
 from opusc.syntax import tree
 
@@ -113,7 +114,7 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
     if entry is None:
         ev.sink.error("OPUS209", f"topology `{block.name}` does not state `edges`", block.span, "`edges` is missing")
         return None
-    scope = Scope(entry.value.scope)
+    values: dict[str, Thunk | Value] = {}
     dims = None
     for name in block.parameters or ():
         given = block.get(name)
@@ -126,7 +127,7 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
             value = ev.bound(given.value)
         except Stop:
             return None
-        scope.names[name] = value
+        values[name] = value
         if name == "dims" and isinstance(value, tuple) and all(type(v) is int for v in value):
             dims = tuple(v for v in value if isinstance(v, int))
     unknown = [e for e in block.entries if e.name != "edges" and e.name not in (block.parameters or ())]
@@ -134,13 +135,19 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
         ev.sink.error("OPUS207", f"topology `{block.name}` has no parameter `{extra.name}`", extra.span, "unknown")
     if unknown:
         return None
-    requires = [requirement for requirement, _ in block.requires]
-    rule = _edge_rule(ev, block.name, Bound(entry.value.expression, scope))
+    # A block with `let`s has them in a scope of its own; here they are evaluated anew for every size.
+    outer = entry.value.scope.parent if block.lets else entry.value.scope
+    made: dict[int, Edges] = {}
 
     def edges(n: int) -> Edges:
-        inner = Scope(scope)
-        inner.names.update({"size": n, "members": Interval(0, n - 1)})
-        for requirement in requires:
+        if n not in made:
+            made[n] = checked(n)
+        return made[n]
+
+    def checked(n: int) -> Edges:
+        inner = Scope(Scope(outer, {**values, "size": n, "members": Interval(0, n - 1)}))
+        inner.names.update({item.name.text: define(item, inner) for item in block.lets})
+        for requirement, _ in block.requires:
             try:
                 if not ev.truth(requirement.condition, inner):
                     ev.sink.error(
@@ -151,6 +158,6 @@ def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
                     return ()
             except Stop:
                 return ()
-        return rule(n)
+        return _edges(ev, block.name, Bound(entry.value.expression, inner), n)
 
     return TopologySpec(name=block.name, dims=dims, edges=edges, span=span)

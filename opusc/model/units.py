@@ -23,6 +23,8 @@ class Dimension:
 
     def times(self, other: "Dimension", sign: int = 1) -> "Dimension | None":
         """The dimension of a product (or quotient, with sign -1); None where there is none."""
+        if "level" in (self.logarithm, other.logarithm):
+            return None
         if self.logarithm or other.logarithm:
             return self if other == RATIO else other if self == RATIO and sign > 0 else None
         return Dimension(
@@ -74,7 +76,7 @@ def _table() -> dict[str, Unit]:
     for prefix, factor in {**_DECIMAL, **_BINARY}.items():
         add(f"{prefix}b", factor, "size")
     for name, picoseconds in (
-        ("ps", 1), ("ns", 10**3), ("us", 10**6), ("ms", 10**9), ("s", 10**12),
+        ("ps", 1), ("ns", 10**3), ("us", 10**6), ("\u00b5s", 10**6), ("\u03bcs", 10**6), ("ms", 10**9), ("s", 10**12),
         ("min", 60 * 10**12), ("h", 3600 * 10**12),
     ):  # fmt: skip
         add(name, picoseconds, "time")

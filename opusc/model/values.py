@@ -5,7 +5,7 @@ written, with the scope they were written in, and evaluate each one when it is r
 reads it knows which words and units it may hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ __all__ = [
     "Thunk",
     "Value",
     "kind_of",
+    "size_of",
 ]
 
 
@@ -38,7 +39,9 @@ class Interval:
     first: int
     last: int
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many numbers; no `len`, which stops at 2^63."""
         return max(self.last - self.first + 1, 0)
 
     def __iter__(self) -> Iterator[int]:
@@ -87,6 +90,7 @@ class Block:
     kind: str = ""
     name: str = ""
     parameters: tuple[str, ...] | None = None  # of a topology
+    lets: "tuple[tree.Let, ...]" = ()  # a topology evaluates them anew for each size and set of parameters
 
     def get(self, name: str) -> Entry | None:
         """The entry of a plain field."""
@@ -163,6 +167,8 @@ class Thunk:
     span: Span  # of the name
     value: "Value | None" = None
     busy: bool = False
+    # How a parameter comes by its value; other names evaluate their expression.
+    make: "Callable[[], Value] | None" = None
 
 
 @dataclass(slots=True)
@@ -171,8 +177,8 @@ class Scope:
 
     parent: "Scope | None" = None
     names: "dict[str, Thunk | Value]" = field(default_factory=dict)
-    # What a comprehension's variables are now, for messages: ("i", "3"), with the place of the loop.
-    iteration: tuple[str, Span] | None = None
+    # Whether the names are a comprehension's variables, which messages name with their values.
+    loop: bool = False
 
     def find(self, name: str) -> "Thunk | Value | None":
         scope: Scope | None = self
@@ -188,13 +194,18 @@ class Scope:
             yield from scope.names
             scope = scope.parent
 
-    def iterations(self) -> Iterator[tuple[str, Span]]:
-        """The loops that this scope is inside of, innermost first."""
+    def iterations(self) -> Iterator["dict[str, Thunk | Value]"]:
+        """The variables of the loops that this scope is inside of, innermost first."""
         scope: Scope | None = self
         while scope is not None:
-            if scope.iteration is not None:
-                yield scope.iteration
+            if scope.loop:
+                yield scope.names
             scope = scope.parent
+
+
+def size_of(items: "tuple[Any, ...] | Interval") -> int:
+    """The number of elements of a list or range."""
+    return items.size if isinstance(items, Interval) else len(items)
 
 
 def kind_of(value: "Value") -> str:

@@ -1,0 +1,65 @@
+"""What an author most likely meant by a name or unit that does not exist."""
+
+import re
+from collections.abc import Sequence
+
+from opusc.diagnostics import Edit
+from opusc.diagnostics.suggest import closest
+from opusc.model.loader import standard_modules
+from opusc.model.units import UNITS
+from opusc.model.values import Module, Scope
+from opusc.source import Span
+from opusc.syntax import tree
+
+__all__ = ["meant_name", "meant_unit"]
+
+
+def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str, str, list[Edit]]:
+    """A label, a help and a fix for an unknown name; the fix only where there is no other reading."""
+    name = node.text
+    for module_name in dict.fromkeys(scope.visible()):
+        module = scope.find(module_name)
+        if isinstance(module, Module) and name in module.scope.names:
+            full = f"{module_name}.{name}"
+            return f"it is `{full}`", "", [Edit(node.span, full)]
+    if name in standard_modules() and not words:
+        source = node.span.source
+        after = len(source.line_text(1))
+        line = f"use std.{name}"
+        return "a module that is not used", f"add `{line}`", [Edit(Span(source, after, after), f"\n\n{line}")]
+    near = closest(name, [*words, *scope.visible()])
+    same = near is not None and near.casefold() == name.casefold()
+    return (
+        f"did you mean `{near}`?" if near else "not defined here",
+        f"one of: {', '.join(words)}" if words else "",
+        [Edit(node.span, near)] if near and same else [],
+    )
+
+
+_OTHER_SPELLINGS = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns",
+    "mins": "min", "minute": "min", "minutes": "min", "hr": "h", "hour": "h", "hours": "h",
+    "percent": "%", "usd": "USD", "dollars": "USD", "byte": "B", "bytes": "B", "bit": "b", "bits": "b",
+    "dbm": "dBm", "db": "dB", "watt": "W", "watts": "W",
+}  # fmt: skip
+
+
+def meant_unit(text: str) -> tuple[str | None, bool]:
+    """The unit that an unknown spelling stands for, and whether it can stand for no other.
+
+    A wrong guess between bits and bytes, or milli and mega, would be worse than none: `Gb/s` is `Gbps`, but
+    `gb` may be `GB` or `Gb`.
+    """
+    if text.lower() in _OTHER_SPELLINGS:
+        return _OTHER_SPELLINGS[text.lower()], True
+    if bits := re.fullmatch(r"([kKMGTP]?)(?:b|bit|bits)(?:/s|/sec|ps)", text):
+        return f"{bits[1].replace('K', 'k')}bps", True
+    if bytes_ := re.fullmatch(r"([kKMGTP]i?|)(?:B|Byte|Bytes)(?:/sec|ps)", text):
+        prefix = bytes_[1].replace("K", "k") if len(bytes_[1]) == 1 else bytes_[1]
+        return f"{prefix}B/s", True
+    if re.fullmatch(r"[KMGTP]ib(it|its)?/s", text):
+        return None, False  # binary bits a second are no unit here, and bytes would be eight times as much
+    alike = [unit for unit in UNITS if unit.casefold() == text.casefold()]
+    if alike:
+        return alike[0], len(alike) == 1
+    return closest(text, UNITS), False
