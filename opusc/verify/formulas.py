@@ -63,6 +63,8 @@ def prove(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
     expected, pieces = layout.expected_cabling(plan)
     cables = int((expected.switch >= 0).sum())
     run.compare("cables end where the cabling says", cables, lambda: layout.cabling_findings(plan, expected))
+    run.compare("switches are those of the fabric", len(plan.switches), lambda: layout.switch_findings(plan))
+    run.compare("phases are those of the job", len(plan.phases), lambda: rows.phase_list_findings(plan))
     run.compare("circuits are sorted and on ports that exist", len(plan.circuits), lambda: rows.table_findings(plan))
     odd_parts, implied = set[int](), dict[int, Int32]()
     if placed:

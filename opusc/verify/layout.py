@@ -16,7 +16,15 @@ from opusc.plan.ranks import rail_of
 from opusc.verify.finding import PORT, REALISATION, Finding, gpu_name
 from opusc.verify.lemmas import placement, position
 
-__all__ = ["Piece", "Placing", "cabling_findings", "expected_cabling", "placement_findings", "placing_of"]
+__all__ = [
+    "Piece",
+    "Placing",
+    "cabling_findings",
+    "expected_cabling",
+    "placement_findings",
+    "placing_of",
+    "switch_findings",
+]
 
 
 # --- placement -----------------------------------------------------------------------------------
@@ -111,6 +119,19 @@ def expected_cabling(plan: Plan) -> tuple[Cabling, tuple[Piece, ...]]:
         return expected, ()
     pieces = tuple(_pieces(plan, expected))
     return expected, pieces
+
+
+def switch_findings(plan: Plan) -> list[Finding]:
+    """Switches that are not the fabric's, by rail, plane and block."""
+    fabric = plan.model.fabric
+    wanted: dict[int, SwitchKind] = {}
+    for rail in fabric.rails:
+        for at, kind in enumerate(rail.switches):
+            wanted.setdefault(_switch_index(plan, rail.index, *divmod(at, fabric.blocks)), kind)
+    for switch in plan.switches:
+        if wanted.pop(switch.index, None) != switch.kind:
+            return [Finding(PORT, f"switch {switch.name} is not the one that the program puts there")]
+    return [Finding(PORT, f"{len(wanted)} switches of the fabric are not in the plan")] if wanted else []
 
 
 def cabling_findings(plan: Plan, expected: Cabling) -> list[Finding]:

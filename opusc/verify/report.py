@@ -29,7 +29,7 @@ class Obligation:
 _HOW = {
     Method.SYMBOLIC: "{n} formula{s} by Z3, once for all ranks",
     Method.COMPARED: "{count} rows compared with the formulas",
-    Method.PER_SWITCH: "{n} group{s} of parts that follow no formula by Z3, switch by switch",
+    Method.PER_SWITCH: "{n} statement{s} by Z3 about single switches, whose circuits follow no formula",
     Method.CHECKED: "{n} propert{ies} by an independent checker",
 }
 

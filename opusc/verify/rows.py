@@ -15,7 +15,7 @@ from opusc.plan.neighbours import Table, targets
 from opusc.plan.plan import Directions, Instances, Int32, Link, Plan, PlannedPhase
 from opusc.verify.finding import CLASH, PORT, REALISATION, Finding, gpu_name
 
-__all__ = ["Decoded", "compare_links", "decode", "irregular_parts", "table_findings"]
+__all__ = ["Decoded", "compare_links", "decode", "irregular_parts", "phase_list_findings", "table_findings"]
 
 Int64 = NDArray[np.int64]
 
@@ -48,6 +48,17 @@ def table_findings(plan: Plan) -> list[Finding]:
     if _out_of_order(columns[:3]):
         return [Finding(REALISATION, "circuits are not in the order of part, switch and ingress")]
     return _bounds(plan)
+
+
+def phase_list_findings(plan: Plan) -> list[Finding]:
+    """Every phase of the job is planned, and no other."""
+    planned = {phase.index: phase.spec for phase in plan.phases}
+    stated = dict(enumerate(plan.model.job.phases))
+    if planned == stated and list(planned) == list(stated):
+        return []
+    odd = [spec.name for at, spec in stated.items() if planned.get(at) != spec]
+    what = f"phase `{odd[0]}` is not planned" if odd else "a phase is planned that the job does not have"
+    return [Finding(REALISATION, what)]
 
 
 def _out_of_order(columns: tuple[Int32, ...]) -> bool:

@@ -9,8 +9,9 @@ with what the phase asks for (`structure_phases`). One pass over arrays; no solv
 import time
 from collections.abc import Callable
 
+from opusc.model.entities import CablingKind
 from opusc.plan.plan import Plan
-from opusc.verify.finding import REALISATION, Finding, gpu_name
+from opusc.verify.finding import PORT, REALISATION, Finding, gpu_name
 from opusc.verify.report import Method, Obligation
 from opusc.verify.structure_model import Graph, World, world_of
 from opusc.verify.structure_phases import Relay, check_phase, check_relays, check_routes
@@ -44,6 +45,7 @@ def check(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
     rows = len(plan.circuits)
     in_order = property_("circuits name ports that exist, in order", rows, lambda: check_rows(plan))
     placed = property_("every rank is on its GPU, in its stage", plan.world, lambda: _check_places(plan, world))
+    property_("phases and switches are those of the program", len(plan.switches), lambda: _check_tables(plan))
     property_("every cable is where the program puts it", plan.cabling.switch.size, lambda: check_cabling(plan, world))
     if not placed or (not in_order and _unreadable(plan)):
         return tuple(held), found
@@ -86,6 +88,20 @@ def _unreadable(plan: Plan) -> bool:
     cut = len(c.start) == len(plan.parts) + 1 and c.start[0] == 0 and c.start[-1] == len(c.part)
     known = same and (not len(c) or (c.part.min() >= 0 and c.part.max() < len(plan.parts)))
     return not (same and cut and known)
+
+
+def _check_tables(plan: Plan) -> list[Finding]:
+    """The plan has the phases of the job, in order, and the switches of the fabric, each of its kind."""
+    if [phase.spec for phase in plan.phases] != list(plan.model.job.phases):
+        return [Finding(REALISATION, "the phases of the plan are not those of the job")]
+    fabric = plan.model.fabric
+    shared = fabric.cabling.kind is CablingKind.SHARE
+    kinds = [kind for rail in (fabric.rails[:1] if shared else fabric.rails) for kind in rail.switches]
+    if shared:
+        kinds = kinds[:: fabric.blocks]
+    if [switch.kind for switch in plan.switches] != kinds or any(s.index != at for at, s in enumerate(plan.switches)):
+        return [Finding(PORT, "the switches of the plan are not those of the fabric")]
+    return []
 
 
 def _check_places(plan: Plan, world: World) -> list[Finding]:

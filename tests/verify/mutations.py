@@ -240,7 +240,8 @@ def outside_scope(plan: Plan, number: int) -> Plan | None:
 
 
 def blocked_port(plan: Plan, number: int) -> Plan | None:
-    """A position in use goes dark, and the plan does not notice."""
+    """A position in use goes dark in the program, and the plan does not notice (where cables are listed, only the
+    check of blocked positions can)."""
     row = pick(range(len(plan.circuits)), number)
     index = int(plan.circuits.switch[row])
     position = int(plan.circuits.ingress[row])
@@ -248,9 +249,18 @@ def blocked_port(plan: Plan, number: int) -> Plan | None:
     def dark(kind: SwitchKind) -> SwitchKind:
         return replace(kind, blocked=tuple(sorted({*kind.blocked, position})))
 
-    switches = list(plan.switches)
-    switches[index] = replace(switches[index], kind=dark(switches[index].kind))
-    return replace(plan, switches=tuple(switches))
+    old = plan.switches[index]
+    job, fabric = plan.model.job, plan.model.fabric
+    at = old.plane * fabric.blocks + old.block
+    rails = tuple(
+        replace(r, switches=tuple(dark(kind) if n == at else kind for n, kind in enumerate(r.switches)))
+        if r.index in old.rails
+        else r
+        for r in fabric.rails
+    )
+    model = replace(plan.model, job=replace(job, fabric=replace(fabric, rails=rails)))
+    switches = tuple(replace(s, kind=dark(s.kind)) if s.index == index else s for s in plan.switches)
+    return replace(plan, model=model, switches=switches)
 
 
 def wrong_cabling(plan: Plan, number: int, *, redraw: bool = False) -> Plan | None:
@@ -282,6 +292,21 @@ def uncabled(plan: Plan, number: int) -> Plan | None:
     for array in arrays.values():
         array[gpu, port] = -1
     return replace(plan, cabling=replace(plan.cabling, **arrays))
+
+
+def other_switch(plan: Plan, number: int) -> Plan | None:
+    """A switch has more positions than the fabric's; on an `any` matrix no circuit shows it."""
+    index = number % len(plan.switches)
+    kind = plan.switches[index].kind
+    other = replace(plan.switches[index], kind=replace(kind, radix=kind.radix * 2))
+    return replace(plan, switches=tuple(other if s.index == index else s for s in plan.switches))
+
+
+def phase_forgotten(plan: Plan, number: int) -> Plan | None:
+    """The last phase of the job is not planned, nor its relays."""
+    if len(plan.phases) < 2 or len(plan.relays):
+        return None
+    return redrawn(plan, plan.phases[:-1])
 
 
 # --- exclusions, relays, routes, places ----------------------------------------------------------
@@ -455,6 +480,8 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "circuit on the wrong switch": (on_wrong_switch, {REALISATION}),
     "circuit on no switch": (on_no_switch, {PORT}),
     "rows out of order": (unsorted_rows, {REALISATION}),
+    "switch of another size": (other_switch, {PORT}),
+    "phase forgotten": (phase_forgotten, {REALISATION}),
     "exclusion forgotten": (exclusion_forgotten, {EXCLUSION}),
     "exclusion invented": (exclusion_invented, {EXCLUSION}),
     "part outside its scope": (outside_scope, {REALISATION}),
