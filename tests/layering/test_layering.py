@@ -25,9 +25,10 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"source", "diagnostics", "resources", "syntax"},
     "plan": _FOUNDATION | {"model"},
     "verify": _FOUNDATION | {"model", "plan"},
-    "backends": _FOUNDATION | {"model", "plan", "verify", "output"},
+    "schedule": _FOUNDATION | {"model", "plan"},
+    "backends": _FOUNDATION | {"model", "plan", "schedule", "verify", "output"},
     "driver": _FOUNDATION | {"syntax", "model", "plan", "verify"},
-    "cli": _FOUNDATION | {"syntax", "model", "plan", "verify", "backends", "driver", "output", "progress"},
+    "cli": _FOUNDATION | {"syntax", "model", "plan", "schedule", "verify", "backends", "driver", "output", "progress"},
     "__main__": {"cli"},
     "__init__": {"version", "diagnostics", "driver", "plan"},
 }
