@@ -167,10 +167,9 @@ def compare_links(plan: Plan, phase: PlannedPhase, decoded: Decoded) -> list[Fin
         rows = rows[decoded.usable[rows]]
         part = plan.circuits.part[rows].astype(np.int64)
         have = (part * ports + decoded.first[rows]) * ports + decoded.second[rows]
-        order = np.argsort(have, kind="stable")
-        have = have[order]
-        if not np.array_equal(have, np.sort(wanted)):
-            found += _differences(plan, wanted, have, rows[order], ports)
+        if not np.array_equal(np.sort(have), np.sort(wanted)):
+            order = np.argsort(have, kind="stable")
+            found += _differences(plan, wanted, have[order], rows[order], ports)
     beyond = [p for (_, s), p in of.items() if s >= phase.step_count]
     if beyond:
         found.append(Finding(REALISATION, f"part `{plan.parts[beyond[0]].name}` is in a step that its phase lacks"))

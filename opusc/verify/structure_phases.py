@@ -131,17 +131,18 @@ def _compare(
 ) -> list[Finding]:
     """Every arc of the graph is lit as often as it is meant, on every lane of every group, and no other."""
     total = len(plan.rank_of_gpu)
-    arcs, first, times = np.unique(a * total + b, return_index=True, return_counts=True)
+    keys = a * total + b
+    arcs, times = _counted(keys)
     from_v, to_v = vertex[arcs // total], vertex[arcs % total]
     meant = graph.times(from_v, to_v)
     odd = np.flatnonzero(meant == 0)
     if len(odd):
-        at = first[odd]
-        return [_stray(plan, phase, row, part, a, b, at, f"joins domains that no {graph.name} of {graph.n} joins")]
+        strays = np.flatnonzero(keys == arcs[odd[0]])
+        return [_stray(plan, phase, row, part, a, b, strays, f"joins domains that no {graph.name} of {graph.n} joins")]
     each = {i.shape.copies for i in phase.instances if i.shape.n == graph.n} or {1}
     wrong = np.flatnonzero(times != meant * max(each))
     if len(wrong):
-        at = int(first[wrong[0]])
+        at = int(np.flatnonzero(keys == arcs[wrong[0]])[0])
         text = (
             f"joins {rank_text(plan, int(a[at]))} to {rank_text(plan, int(b[at]))} {times[wrong[0]]} times, and its "
             f"{graph.name} means {meant[wrong[0]] * max(each)}"
@@ -151,6 +152,13 @@ def _compare(
         text = f"lights {len(arcs):,} links, and a {graph.name} of {graph.n} domains on {copies:,} lanes has "
         return [_found(phase, f"{text}{copies * graph.size:,}", _first_part(plan, phase))]
     return []
+
+
+def _counted(values: Ints) -> tuple[Ints, Ints]:
+    """The different values, sorted, and how often each occurs."""
+    ordered = np.sort(values)
+    first = np.flatnonzero(np.r_[np.ones(min(len(ordered), 1), dtype=bool), ordered[1:] != ordered[:-1]])
+    return ordered[first], np.diff(np.r_[first, len(ordered)])
 
 
 def _first_part(plan: Plan, phase: PlannedPhase) -> int:
@@ -262,11 +270,12 @@ def _compare_joins(plan: Plan, phase: PlannedPhase, ends: Ends, expected: Ints, 
     row, part, a, b = _arcs(plan, phase, ends)
     scope = np.array([p.scope for p in plan.parts], dtype=np.int64)[part]
     have = (scope * total + a) * total + b
-    got, first, times = np.unique(have, return_index=True, return_counts=True)
-    want, needed = np.unique(expected, return_counts=True)
+    got, times = _counted(have)
+    want, needed = _counted(expected)
     extra = np.flatnonzero(~np.isin(got, want))
     if len(extra):
-        return [_stray(plan, phase, row, part, a, b, first[extra], "joins GPUs that it should not")]
+        strays = np.flatnonzero(have == got[extra[0]])
+        return [_stray(plan, phase, row, part, a, b, strays, "joins GPUs that it should not")]
     missing = np.flatnonzero(~np.isin(want, got))
     if len(missing):
         key = int(want[missing[0]])
@@ -275,7 +284,7 @@ def _compare_joins(plan: Plan, phase: PlannedPhase, ends: Ends, expected: Ints, 
         return [_found(phase, f"does not join {ends_text}, for stages {stages[0]} and {stages[1]}")]
     wrong = np.flatnonzero(times != needed)
     if len(wrong):
-        at = int(first[wrong[0]])
+        at = int(np.flatnonzero(have == got[wrong[0]])[0])
         text = f"joins {rank_text(plan, int(a[at]))} and {rank_text(plan, int(b[at]))} {times[wrong[0]]} times"
         return [_found(phase, f"{text}, and should {needed[wrong[0]]} times", int(part[at]), (int(row[at]),))]
     return []

@@ -109,11 +109,10 @@ def exclusion_findings(plan: Plan) -> list[Finding]:
     pairs = listed.ndim == 2 and listed.shape[1] == 2
     if not pairs or (len(flat) and (flat.min() < 0 or flat.max() >= len(plan.parts))):
         return [Finding(EXCLUSION, "the table of exclusions names parts that do not exist, or is no table of pairs")]
-    base = c.switch.astype(np.int64) * span
-    port = np.concatenate([base + c.ingress, base + c.egress])
-    part = np.concatenate([c.part, c.part]).astype(np.int64)
+    port = c.switch.astype(np.int64)[:, None] * span + np.stack([c.ingress, c.egress], axis=1)
+    port = np.clip(port, 0, len(plan.switches) * span)  # ports out of range are objected to elsewhere
     have = [(int(a), int(b)) for a, b in listed.tolist()]
-    want = _sharing(port, part, len(plan.parts))
+    want = _sharing([port[plan.rows(p.index)].ravel() for p in plan.parts], len(plan.switches) * span + 1)
     if have == sorted(want):
         return []
     missing, extra = sorted(want - set(have)), sorted(set(have) - want)
@@ -127,36 +126,39 @@ def exclusion_findings(plan: Plan) -> list[Finding]:
     ]
 
 
-def _sharing(port: Int64, part: Int64, part_count: int) -> set[tuple[int, int]]:
-    """Pairs of parts with a common port.
+def _sharing(ports_of: list[Int64], bound: int) -> set[tuple[int, int]]:
+    """Pairs of parts with a common port, for the ports (below `bound`) of each part.
 
-    Ports are grouped by a signature, the sum of a number for each part; the parts of each group are read off
-    its first port, and every other port is then compared with them, so that no collision goes unnoticed.
+    Ports are grouped by a signature, the sum of a number for each part that uses them. Then every part must use
+    all ports of a group or none, so that no collision of signatures goes unnoticed.
     """
-    entries = np.sort(port * part_count + part)
-    entries = entries[np.r_[True, entries[1:] != entries[:-1]]] if len(entries) else entries
-    port, part = np.divmod(entries, part_count)
-    if not len(port):
-        return set()
-    first = np.flatnonzero(np.r_[True, port[1:] != port[:-1]])
-    length = np.diff(np.r_[first, len(port)])
     # Multiples of an odd constant, scrambled by a multiplication (Steele, Lea and Flood 2014, SplitMix).
-    weight = np.arange(1, part_count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    weight = np.arange(1, len(ports_of) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     weight = (weight ^ (weight >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    signature = np.add.reduceat(weight[part], first)
-    order = np.argsort(signature, kind="stable")
-    fresh = np.r_[True, np.diff(signature[order]) != 0]
-    where, group = order[fresh], np.empty_like(order)
-    group[order] = np.cumsum(fresh) - 1
-    members = np.zeros((len(where), part_count), dtype=bool)
-    for number, at in enumerate(where.tolist()):
-        members[number, part[first[at] : first[at] + length[at]]] = True
-    exact = members[np.repeat(group, length), part].all() and (members.sum(axis=1)[group] == length).all()
-    if not exact:  # two sets of parts with one signature: take every port by itself
-        members = np.zeros((len(first), part_count), dtype=bool)
-        members[np.repeat(np.arange(len(first)), length), part] = True
-    found: set[tuple[int, int]] = set()
-    for row in members:
-        together = np.flatnonzero(row).tolist()
-        found.update((a, b) for i, a in enumerate(together) for b in together[i + 1 :])
-    return found
+    signature, used = np.zeros(bound, np.uint64), np.zeros(bound, dtype=bool)
+    for number, ports in enumerate(ports_of):
+        signature[ports] += weight[number]
+        used[ports] = True
+    there = np.flatnonzero(used)
+    order = there[np.argsort(signature[there])]
+    first = np.r_[np.ones(min(len(order), 1), dtype=bool), signature[order][1:] != signature[order][:-1]]
+    group = np.zeros(bound, dtype=np.int64)
+    group[order] = np.cumsum(first) - 1
+    size = np.bincount(group[there])
+    together: list[list[int]] = [[] for _ in size]
+    for number, ports in enumerate(ports_of):
+        met = np.bincount(group[ports], minlength=len(size))
+        if ((met != size) & (met > 0)).any():  # a collision, or a part that uses a port twice
+            return _sharing_by_port(ports_of)
+        for at in np.flatnonzero(met).tolist():
+            together[at].append(number)
+    return {(a, b) for parts in together for at, a in enumerate(parts) for b in parts[at + 1 :]}
+
+
+def _sharing_by_port(ports_of: list[Int64]) -> set[tuple[int, int]]:
+    """The same, port by port."""
+    users: dict[int, list[int]] = {}
+    for number, ports in enumerate(ports_of):
+        for port in set(ports.tolist()):
+            users.setdefault(port, []).append(number)
+    return {(a, b) for parts in users.values() for at, a in enumerate(parts) for b in parts[at + 1 :]}

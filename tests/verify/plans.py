@@ -89,6 +89,8 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "shared chassis": lambda: make_plan(nodes=8, gpus=2, tp=2, dp=4, pp=2, radix=64, cabling=_shared()),
     "blocked positions": lambda: make_plan(nodes=8, gpus=1, dp=4, pp=2, radix=32, blocked=(3, 8)),
     "relays": lambda: make_plan(nodes=4, gpus=4, dp=2, pp=8),
+    "relays that meet": lambda: make_plan(nodes=3, gpus=4, tp=2, dp=3, pp=2),
+    "relays on one port": lambda: make_plan(nodes=4, gpus=4, ports=1, dp=2, pp=8),
     "racks": lambda: _mixture(
         "rotor", nodes=24, gpus=4, domain=12, rail_by=RailBy.DOMAIN_RANK, ports=1, peers=Peers.INDEPENDENT,
         dp=48, pp=2, ep=48, expert_tp=1, radix=32,

@@ -66,9 +66,10 @@ def object_to(mutation: str, places: Iterable[int], tally: dict[str, Counter[str
 def _configurations(name: str) -> tuple[list[int], list[int]]:
     """Two largest configurations of a plan that differ."""
     whole = plan(name)
-    found = []
-    for order in (range(len(whole.parts)), reversed(range(len(whole.parts)))):
+    found: list[list[int]] = []
+    for _ in range(2):
         chosen: list[int] = []
+        order = sorted(range(len(whole.parts)), key=lambda part: (part in found[0], -part) if found else (False, part))
         for part in order:
             if whole.compatible([*chosen, part]):
                 chosen.append(part)
@@ -82,14 +83,17 @@ def _wrong(name: str, steps: list[Step]) -> dict[str, list[Step]]:
     before, _ = _configurations(name)
     c, rows = plan(name).circuits, plan(name).rows(before[0])
     held = (int(c.switch[rows.start]), int(c.ingress[rows.start]), int(c.egress[rows.start]))
-    return {
-        "connects first": ups + downs,
-        "one connect too early": [*downs[:-1], ups[0], downs[-1], *ups[1:]],
-        "a connect forgotten": steps[:-1],
-        "a disconnect forgotten": steps[1:],
-        "a foreign circuit": [*steps, ("connect", (held[0], held[1], held[2] + 1))],
-        "down and up again": [("disconnect", ups[0][1]), *steps],
+    foreign = (held[0], held[1], held[2] + 1)
+    found = {
+        "a step forgotten": steps[:-1],
+        "another step forgotten": steps[1:],
+        "a foreign circuit": [*steps, ("connect", foreign)],
+        "a step taken twice": [steps[0], *steps],
     }
+    if ups and downs:
+        found["connects first"] = ups + downs
+        found["one connect too early"] = [*downs[:-1], ups[0], downs[-1], *ups[1:]]
+    return found
 
 
 @pytest.mark.parametrize("name", PLANS)
