@@ -8,11 +8,13 @@ from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.fabric import fabric
 from opusc.model.hardware import cluster
 from opusc.model.job import job
+from opusc.model.later import check_later, refuse, waits
 from opusc.model.loader import FileLoader
 from opusc.model.modules import Modules
 from opusc.model.reader import Reader
 from opusc.model.requirements import requirement
 from opusc.model.schema import KINDS
+from opusc.model.sweep import sweep
 from opusc.model.values import Block, Scope
 from opusc.syntax import tree
 
@@ -26,14 +28,24 @@ def build_model(
 
     `parameters` are values for `param`s, as texts in the language. `loader` reads used files and cabling.
     """
-    if _refused(program, sink):
+    later = waits(program)
+    if later is not None and later.entirely:
+        refuse(later, sink)
         return None
     ev = Evaluator(sink)
     modules = Modules(loader, ev, parameters)
     try:
         scope = modules.scope_of(program, main=True)
         blocks = _declared(program, modules, scope)
-        made = _job(ev, blocks, loader, program, sink)
+        if later is not None:
+            check_later(ev, program, scope, blocks)
+            if not sink.has_errors:
+                refuse(later, sink)
+            return None
+        made = _job(ev, blocks, modules, program, sink)
+        for block in blocks:
+            if block.kind in KINDS:
+                sweep(ev, block, block.kind)
         requirements = _requirements(ev, program, scope, blocks)
     except Stop:
         return None
@@ -58,36 +70,7 @@ def _declared(program: tree.Program, modules: Modules, scope: Scope) -> list[Blo
     return found
 
 
-def _refused(program: tree.Program, sink: Diagnostics) -> bool:
-    """What this version parses and formats but does not compile: one message a program."""
-    declared = [entry for entry in program.entries if isinstance(entry, tree.Declaration)]
-    pods = [entry for entry in declared if KINDS.get(entry.kind.text, KINDS["job"]).later]
-    faults = [entry for entry in program.entries if isinstance(entry, tree.Fault)]
-    jobs = [entry for entry in declared if entry.kind.text == "job"]
-    if pods:
-        what, span = f"`{pods[0].kind.text}`: TPU pods and slices are", pods[0].span
-    elif faults:
-        what, span = "`fault`: failures and spares are", faults[0].span
-    elif len(jobs) > 1:
-        what, span = f"job `{jobs[1].name.text}`: several jobs on one fabric are", jobs[1].name.span
-    else:
-        return False
-    sink.error(
-        "OPUS110",
-        f"{what} planned for a later version of opusc",
-        span,
-        "not in this version",
-        help="this version compiles one job on one rail fabric; `opusc fmt` formats the program all the same",
-    )
-    return True
-
-
-def _job(
-    ev: Evaluator, blocks: list[Block], loader: FileLoader, program: tree.Program, sink: Diagnostics
-) -> Job | None:
-    for block in blocks:
-        if block.kind in ("switch", "gpu", "network", "nic"):
-            Reader(ev, block, block.kind)
+def _job(ev: Evaluator, blocks: list[Block], loader: Modules, program: tree.Program, sink: Diagnostics) -> Job | None:
     found = next((block for block in blocks if block.kind == "job"), None)
     if found is None:
         sink.error(

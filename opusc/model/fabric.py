@@ -1,14 +1,19 @@
 """Fabrics: rails and their switches, and how the cabling is stated."""
 
+from dataclasses import replace
+
 from opusc.diagnostics import Label
 from opusc.model.cabling import cabling
 from opusc.model.entities import CablingKind, CablingSpec, Cluster, Fabric, RailBy, RailSpec, SwitchKind
 from opusc.model.hardware import switch
 from opusc.model.loader import FileLoader
 from opusc.model.reader import Reader
-from opusc.model.values import Bound, Entry, Scope
+from opusc.model.sweep import placed
+from opusc.model.values import Bound, Entry
 
 __all__ = ["fabric"]
+
+MOST_SWITCHES = 65_536
 
 
 def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | None:
@@ -17,6 +22,14 @@ def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | Non
         return None
     rail_by = RailBy(by.word)
     rail_count = cluster.gpus_per_node if rail_by is RailBy.LOCAL_RANK else cluster.gpus_per_domain
+    if rail_count * planes * blocks > MOST_SWITCHES:
+        reader.ev.sink.error(
+            "OPUS120",
+            f"fabric `{reader.what}` has {rail_count * planes * blocks:,} switches; the limit is {MOST_SWITCHES:,}",
+            reader.block.span,
+            f"{rail_count:,} rails, {planes:,} planes, {blocks:,} blocks",
+        )
+        return None
     rails = _rails(reader, rail_count, planes, blocks)
     stated = cabling(reader, cluster, rail_count, loader)
     if rails is None or stated is None or not _alike(reader, rails, stated):
@@ -64,7 +77,8 @@ def _fits(reader: Reader, cluster: Cluster, planes: int, blocks: int) -> bool:
 
 def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSpec, ...] | None:
     common = reader.entry("switch")
-    special = _overrides(reader, count)
+    special = _overrides(reader, count, common.value if common else None)
+    made: dict[tuple[int, tuple[int, ...]], SwitchKind | None] = {}
     rails = []
     for index in range(count):
         bound = special.get(index) or (common.value if common else None)
@@ -76,26 +90,29 @@ def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSp
             return None
         switches = []
         for place in range(planes * blocks):
-            made = _switch_at(reader, bound, rail=index, plane=place // blocks, block=place % blocks)
-            if made is None:
+            # Most switches are the same in all places: they are read once.
+            where = {"rail": index, "plane": place // blocks, "block": place % blocks}
+            key = tuple(where[name] for name in where if _mentions(bound, name))
+            if (id(bound), key) not in made:
+                inner = reader.as_block("switch", placed(bound, **where), "switch")
+                made[id(bound), key] = switch(inner) if inner else None
+            one = made[id(bound), key]
+            if one is None:
                 return None
-            switches.append(made)
+            switches.append(one)
         rails.append(RailSpec(index=index, switches=tuple(switches), span=bound.span))
     return tuple(rails)
 
 
-def _switch_at(reader: Reader, bound: Bound, **place: int) -> SwitchKind | None:
-    """The switch value with `rail`, `plane` and `block` in scope of its fields."""
-    scope = Scope(bound.scope)
-    scope.names.update(place)
-    base = None if bound.base is None else Bound(bound.base.expression, bound.base.scope, bound.base.base)
-    inner = reader.as_block("switch", Bound(bound.expression, scope, base), "switch")
-    return switch(inner) if inner else None
+def _mentions(bound: Bound, name: str) -> bool:
+    """Whether an expression, or what it changes, names `name`; a text search that errs on the safe side."""
+    return name in bound.span.text or (bound.base is not None and _mentions(bound.base, name))
 
 
-def _overrides(reader: Reader, count: int) -> dict[int, Bound]:
+def _overrides(reader: Reader, count: int, common: Bound | None) -> dict[int, Bound]:
     """The switch of each rail that has one of its own."""
     found: dict[int, Bound] = {}
+    changed: dict[int, Bound] = {}
     where: dict[int, Entry] = {}
     for entry in reader.all("rail"):
         if entry.selection is None:
@@ -126,7 +143,8 @@ def _overrides(reader: Reader, count: int) -> dict[int, Bound]:
             inner = reader.as_block("rail", entry.value, "rail")
             own = inner.entry("switch") if inner else None
             if own is not None:
-                found[index] = own.value
+                # A record changes the fabric's switch; anything else replaces it.
+                found[index] = changed.setdefault(id(entry), replace(own.value, base=common))
     return found
 
 

@@ -8,6 +8,8 @@ from opusc.source import Span
 
 __all__ = ["cluster", "network", "switch"]
 
+MOST_GPUS = 4 * 1024 * 1024
+
 #: No NIC has a port this fast: NVIDIA's ConnectX-8 data sheet ends at 800 Gbps. Most often it is GB/s for Gbps.
 UNLIKELY_PORT = 1_600_000_000_000
 
@@ -113,7 +115,7 @@ def nic(reader: Reader, role: str, span: Span) -> Nic | None:
     ports, rate, optics = reader.count("ports"), reader.measure("rate"), reader.choice("optics")
     peers, per, rail = reader.choice("peers"), reader.choice("per"), reader.choice("rail")
     transceivers = reader.count("transceivers")
-    if optics is None and rail is None and not reader.has("optics"):
+    if rail is None and reader.absent("optics"):
         reader.ev.sink.error(
             "OPUS209", "a NIC on the rails states its `optics`", reader.block.span, "`optics` is missing",
             help="duplex: a transmit and a receive fibre; bidi: one fibre both ways",
@@ -166,6 +168,15 @@ def cluster(reader: Reader) -> Cluster | None:
     if sizes is None or nics is None:
         return None
     node_count, gpus_per_node, gpus_per_domain, use = sizes
+    if node_count * gpus_per_node > MOST_GPUS:
+        spans = reader.spans()
+        reader.ev.sink.error(
+            "OPUS120",
+            f"cluster `{reader.what}` has {node_count * gpus_per_node:,} GPUs; the limit is {MOST_GPUS:,}",
+            spans.get("domain_count") or spans.get("node_count") or reader.block.span,
+            f"{node_count:,} nodes of {gpus_per_node:,}",
+        )
+        return None
     return Cluster(
         name=reader.block.name,
         node_count=node_count,
@@ -224,7 +235,7 @@ def _sizes(reader: Reader) -> tuple[int, int, int, int] | None:
         return None
     per_node = per_node or inner
     if per_node is None:
-        if not reader.has("gpus_per_node") and not (domain and domain.has("gpus_per_node")):
+        if reader.absent("gpus_per_node") and (domain is None or domain.absent("gpus_per_node")):
             sink.error("OPUS209", f"cluster `{reader.what}` does not state `gpus_per_node`", span, "GPUs in a node?")
         return None
     nodes_per_domain = (domain.count("node_count") if domain else None) or 1
@@ -240,7 +251,7 @@ def _sizes(reader: Reader) -> tuple[int, int, int, int] | None:
         return None
     if nodes is None:
         if domains is None:
-            if not reader.has("node_count") and not reader.has("domain_count"):
+            if reader.absent("node_count") and reader.absent("domain_count"):
                 sink.error("OPUS209", f"cluster `{reader.what}` does not state `node_count`", span, "how many nodes?")
             return None
         nodes = -(-domains * per_domain // per_node)

@@ -1,5 +1,7 @@
 """Jobs: what runs on the fabric, and how it is laid out over it."""
 
+from collections import Counter
+
 from opusc.diagnostics import Label
 from opusc.model.entities import Dialect, Fabric, Job, NeuralNetwork, Parallelism, Pipeline, PipelineKind
 from opusc.model.evaluate import Stop
@@ -75,7 +77,7 @@ def _nodes(reader: Reader, fabric: Fabric) -> tuple[int, ...] | None:
             notes=["ranges include both ends"],
         )  # fmt: skip
         return None
-    twice = next((node for node in nodes if nodes.count(node) > 1), None) if len(set(nodes)) != len(nodes) else None
+    twice = next((node for node, uses in Counter(nodes).items() if uses > 1), None)
     if twice is not None:
         reader.ev.sink.error("OPUS208", f"`nodes` names node {twice} twice", span, "a rank needs a GPU of its own")
         return None

@@ -221,6 +221,13 @@ class Modules:
                     help=f"parameters: {', '.join(known)}" if known else "it has no parameters at all",
                 )
 
+    def file(self, path: str, near: Source, span: Span, sink: Diagnostics) -> Source | None:
+        """A file that the program reads as data: it counts among the sources."""
+        source = self.loader.file(path, near, span, sink)
+        if source is not None:
+            self.sources.setdefault(source.name, source)
+        return source
+
     # --- use -----------------------------------------------------------------------------------
 
     def _use(self, entry: tree.Use, scope: Scope, source: Source) -> None:

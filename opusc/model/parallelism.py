@@ -5,7 +5,7 @@ from opusc.model.entities import Cluster, Dialect, Parallelism
 from opusc.model.evaluate import Stop
 from opusc.model.reader import Reader
 from opusc.model.schema import Count
-from opusc.model.values import Applied, Block
+from opusc.model.values import Block
 from opusc.source import Span
 
 __all__ = ["AXES", "order", "parallelism"]
@@ -101,8 +101,9 @@ def _experts_megatron(job: Reader, p: Parallelism, dialect: Dialect | None, clus
         others = p.tp * p.cp
         fits = -(-experts // others) * others // others if experts % others == 0 else None
         hint = ""
-        if experts > ranks and (p.dp * experts) % others == 0:
-            hint = f"here dp is the full degree, experts included: did you mean dp = {p.dp * experts // others}?"
+        whole = p.dp * experts // others if (p.dp * experts) % others == 0 else 0
+        if experts > ranks and whole and others * whole * p.pp <= cluster.domain_count * cluster.use:
+            hint = f"here dp is the full degree, experts included: did you mean dp = {whole}?"
         elif fits:
             hint = f"dp must be a multiple of {fits}"
         sink.error(
@@ -202,7 +203,7 @@ def order(job: Reader, p: Parallelism, dialect: Dialect | None, cluster: Cluster
     entry = job.entry("order")
     if entry is None:
         return default
-    words = (*AXES[Dialect.MEGATRON], "dp.shard", "dp.replicate")
+    words = _order_words(p)
     try:
         items = job.ev.items(job.ev.bound(entry.value, words), entry.value.span)
     except Stop:
@@ -226,9 +227,31 @@ def order(job: Reader, p: Parallelism, dialect: Dialect | None, cluster: Cluster
             )  # fmt: skip
             return None
         return default
-    whole = (*stated, *(axis for axis in default if axis not in stated))
-    _warn_inside_out(job, p, whole, cluster, entry.value.span)
+    joined = _join_dp(job, tuple(stated), entry.value.span)
+    if joined is None:
+        return None
+    whole = (*joined, *(axis for axis in default if axis not in joined))
+    _warn_inside_out(job, p, joined, whole, cluster, entry.value.span)
     return whole if _pipelines_coincide(job, p, dialect, whole, entry.value.span) else None
+
+
+def _order_words(p: Parallelism) -> tuple[str, ...]:
+    return (*AXES[Dialect.MEGATRON], *(("dp.shard", "dp.replicate") if p.split else ()))
+
+
+def _join_dp(job: Reader, stated: tuple[str, ...], span: Span) -> tuple[str, ...] | None:
+    """Megatron has one place for dp, whose shards are neighbours: `dp.shard, dp.replicate` is another word for it."""
+    parts = [axis for axis in stated if axis.startswith("dp")]
+    if not any("." in axis for axis in parts):
+        return stated
+    at = stated.index(parts[0])
+    if parts != ["dp.shard", "dp.replicate"] or stated[at : at + 2] != ("dp.shard", "dp.replicate"):
+        job.ev.sink.error(
+            "OPUS416", "megatron splits dp in one place: dp.shard, then dp.replicate", span, "another order",
+            help="write `dp`, or `dp.shard, dp.replicate` side by side",
+        )  # fmt: skip
+        return None
+    return (*stated[:at], "dp", *stated[at + 2 :])
 
 
 def _complete(job: Reader, p: Parallelism, stated: tuple[str, ...], default: tuple[str, ...], span: Span) -> bool:
@@ -249,7 +272,9 @@ def _complete(job: Reader, p: Parallelism, stated: tuple[str, ...], default: tup
     return True
 
 
-def _warn_inside_out(job: Reader, p: Parallelism, stated: tuple[str, ...], cluster: Cluster, span: Span) -> None:
+def _warn_inside_out(
+    job: Reader, p: Parallelism, written: tuple[str, ...], stated: tuple[str, ...], cluster: Cluster, span: Span
+) -> None:
     """The innermost axis shares a node; tp elsewhere is most often an order written outermost first."""
     degrees = {"tp": p.tp, "cp": p.cp, "dp": p.dp, "pp": p.pp, "ep": 1}
     inner = 1
@@ -267,15 +292,8 @@ def _warn_inside_out(job: Reader, p: Parallelism, stated: tuple[str, ...], clust
             f"`order` is innermost first: this puts {first} inside a node and spreads tp over {nodes} nodes",
             span,
             f"{first} innermost",
-            help=f"did you mean `[{', '.join(reversed([s for s in stated if s in _words(job)]))}]`?",
+            help=f"did you mean `[{', '.join(reversed(written))}]`?",
         )
-
-
-def _words(job: Reader) -> list[str]:
-    entry = job.entry("order")
-    assert entry is not None
-    value = job.ev.bound(entry.value, (*AXES[Dialect.MEGATRON], "dp.shard", "dp.replicate"))
-    return [item.word for item in value if isinstance(item, Applied)] if isinstance(value, tuple) else []
 
 
 def _pipelines_coincide(

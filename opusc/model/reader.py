@@ -17,10 +17,25 @@ __all__ = ["Reader"]
 class Reader:
     """One block, read as a kind. Each getter gives None when the field is absent or wrong (and has said so)."""
 
-    def __init__(self, evaluator: Evaluator, block: Block, kind: str, what: str = "") -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        block: Block,
+        kind: str,
+        what: str = "",
+        *,
+        partial: bool = False,
+        used: Span | None = None,
+    ) -> None:
+        """`partial` blocks may lack required fields. `used` is where another file uses this block."""
         self.ev, self.block, self.kind = evaluator, block, KINDS[kind]
+        self.used = used or block.span
         self.what = what or block.name or kind
+        # Fields that unknown ones were most likely meant to be: not missing as well.
+        self.meant: set[str] = set()
         self._check_names()
+        if not partial:
+            self._check_required()
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -43,18 +58,20 @@ class Reader:
                     secondary=[Label(before.span, "first here")],
                 )
             seen[entry.key] = entry
-        for spec in self.kind.fields:
-            if spec.required and not any(e.name == spec.name for e in self.block.entries):
-                self.ev.sink.error(
-                    "OPUS209",
-                    f"{self.kind.name} `{self.what}` does not state `{spec.name}`",
-                    self.block.span,
-                    f"`{spec.name}` is missing",
-                    notes=[f"`{spec.name}`: {spec.doc}"],
-                )
         if self.kind.name not in ("job", "phase") and self.block.phases:
             phase, _ = self.block.phases[0]
             self.ev.sink.error("OPUS207", "phases belong to a job", phase.name.span, f"this is a {self.kind.name}")
+
+    def _check_required(self) -> None:
+        for spec in self.kind.fields:
+            if spec.required and self.absent(spec.name):
+                self.ev.sink.error(
+                    "OPUS209",
+                    f"{self.kind.name} `{self.what}` does not state `{spec.name}`",
+                    self.used,
+                    f"`{spec.name}` is missing",
+                    notes=[f"`{spec.name}`: {spec.doc}"],
+                )
 
     def _misplaced(self, entry: Entry, message: str) -> None:
         self.ev.sink.error("OPUS207", message, entry.span, f"in {self.kind.name} `{self.what}`")
@@ -65,6 +82,7 @@ class Reader:
             self._nested(entry, owner)
             return
         near = closest(entry.name, names)
+        self.meant |= {near} if near else set()
         elsewhere = [k.name for k in KINDS.values() if k.field(entry.name) is not None]
         notes = [f"`{entry.name}` is a field of {', '.join(elsewhere)}"] if elsewhere and not near else []
         self.ev.sink.error(
@@ -113,6 +131,10 @@ class Reader:
 
     def has(self, name: str) -> bool:
         return self.entry(name) is not None
+
+    def absent(self, name: str) -> bool:
+        """Whether nothing states the field, not even a misspelt one."""
+        return name not in self.meant and not any(entry.name == name for entry in self.block.entries)
 
     def all(self, name: str) -> Iterator[Entry]:
         """Every entry of a labelled or selected field."""
@@ -289,7 +311,8 @@ class Reader:
         if not isinstance(value, Block) or (value.kind and value.kind != kind):
             self.wrong(name, value, span, f"a {kind}")
             return None
-        return Reader(self.ev, value, kind, value.name or name)
+        elsewhere = value.span.source is not span.source
+        return Reader(self.ev, value, kind, value.name or name, used=span if elsewhere else None)
 
 
 def _in_other_words(value: Fraction, type_: Measure) -> str:

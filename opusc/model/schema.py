@@ -151,7 +151,7 @@ _NIC = Kind(
     "nic",
     "The NICs of one role, as each GPU (or node) has them.",
     (
-        F("ports", Count(), "optical ports of one GPU (of one node with `per = node`)", True),
+        F("ports", Count(1, 64), "optical ports of one GPU (of one node with `per = node`)", True),
         F("rate", _RATE, "bandwidth of one port, per direction", True),
         F(
             "optics",
@@ -256,7 +256,7 @@ _PARALLELISM = Kind(
         F("tp", Count(), "tensor", default="1"),
         F("cp", Count(), "context", default="1"),
         F("dp", Other("count | { replicate, shard }"), "data", default="1"),
-        F("pp", Count(), "pipeline", default="1"),
+        F("pp", Count(1, 4096), "pipeline", default="1"),
         F("ep", Count(), "expert; what it divides depends on the dialect", default="1"),
         F("expert_tp", Count(), "tensor degree inside experts (megatron, when ep > 1)"),
     ),

@@ -192,11 +192,35 @@ CASES = [
         ("no rail 8", "0..7"),
     ),
     Case(
-        "a fault, which comes later",
+        "a node in two jobs",
+        JOB,
+        "  nodes       = 0..16\n" + JOB + "}\n\njob k {\n  fabric = rails\n  nodes = 16..31\n" + JOB,
+        "OPUS208",
+        ("node 16 is in both jobs", "`j` and `k`", "ranges include both ends", "16 nodes are `0..15`"),
+    ),
+    Case(
+        "a fault of which fabric",
         "job j {",
         "fault position 17 of rail[3]\n\njob j {",
-        "OPUS110",
-        ("later version",),
+        "OPUS101",
+        ("which fabric?", "`rails.rail`"),
+        "fault position 17 of rails.rail[3]",
+    ),
+    Case(
+        "a list by another name",
+        "job j {",
+        "fault position 17 of rails.rails[3]\n\njob j {",
+        "OPUS101",
+        ("the list is `rail`",),
+        "fault position 17 of rails.rail[3]",
+    ),
+    Case(
+        "counting rails from one",
+        "job j {",
+        "fault position 17 of rails.rail[8]\n\njob j {",
+        "OPUS204",
+        ("no rail 8", "0..7", "the eighth is `rail[7]`"),
+        "fault position 17 of rails.rail[7]",
     ),
 ]
 
@@ -227,7 +251,9 @@ def test_mistake(case: Case) -> None:
     if case.fixed:
         repaired = apply_fix(text, diagnostic)
         assert case.fixed in repaired
-        assert not opusc.check(repaired).has_errors or case.name == "a switch without its module"
+        left = {d.code for d in opusc.check(repaired).errors}
+        # A repaired fault is one that this version understands and does not compile.
+        assert left <= {"OPUS110"} if "fault" in case.new else not left or case.name == "a switch without its module"
     else:
         assert not diagnostic.fix
 
