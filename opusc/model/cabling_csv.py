@@ -9,6 +9,7 @@ are called. A node is its number, or a name that ends in it (`node12`).
 import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 
 from opusc.diagnostics import Label
 from opusc.diagnostics.suggest import closest
@@ -92,7 +93,7 @@ def _read(
 ) -> list[tuple[Row, Span]] | None:
     """The rows of a file by our column names, each with its line."""
     sink = reader.ev.sink
-    rows = csv.reader(source.text.splitlines(keepends=True))
+    rows = csv.reader(StringIO(source.text))  # which ends lines at \n only, as sources do
     try:
         header = next(rows, None)
         if header is None:
@@ -105,7 +106,8 @@ def _read(
                 sink.error(
                     "OPUS309", f"`{source.name}` has no column `{names[name]}`", source.line_span(1),
                     f"did you mean `{near}`?" if near else "the header",
-                    help=f'if it is called otherwise, say so: `columns = {{ {name} = "..." }}`',
+                    help="cells are separated by commas" if ";" in source.line_text(1) else
+                    f'if it is called otherwise, say so: `columns = {{ {name} = "..." }}`',
                 )  # fmt: skip
                 return None
         at = {ours: header.index(theirs) for ours, theirs in names.items() if theirs in header}
@@ -120,6 +122,9 @@ def _read(
                 )
                 return None
             found.append(({ours: cells[i].strip() for ours, i in at.items()}, source.line_span(line)))
+        if not found:
+            sink.error("OPUS309", f"`{source.name}` has no rows", source.line_span(1), "only a header")
+            return None
     except csv.Error as error:
         sink.error("OPUS309", f"`{source.name}` is no CSV: {error}", source.line_span(max(rows.line_num, 1)))
         return None
@@ -172,10 +177,10 @@ def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
         text = row.get(name, "")
         if name == "receive" and not text:
             continue
-        match = re.fullmatch(r"[A-Za-z_.-]*?0*(\d{1,9})" if name == "node" else r"(\d{1,9})", text)
+        match = re.fullmatch(r"[A-Za-z_.-]*?0*([0-9]{1,9})" if name == "node" else r"([0-9]{1,9})", text)
         if match is None:
             reader.ev.sink.error(
-                "OPUS309", f"`{text}` is no {name}", last if name in _LAST else span,
+                "OPUS309", f"`{_brief(text)}` is no {name}", last if name in _LAST else span,
                 "a whole number" + (", or a name that ends in one" if name == "node" else ""),
             )  # fmt: skip
             return None
@@ -194,3 +199,7 @@ def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
         span=span,
         spans={"position": last},
     )
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

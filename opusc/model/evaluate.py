@@ -302,6 +302,10 @@ class Evaluator:
         )
 
     def _index(self, node: tree.Index, scope: Scope, words: Sequence[str]) -> Value:
+        if isinstance(node.value, tree.Name) and node.value.text in words:
+            # `csv ["a.csv"]`: a word applied to a list of one.
+            items = tree.List((node.index,), span=node.index.span)
+            return Applied(node.value.text, node.span, Bound(items, scope))
         value = self.evaluate(node.value, scope)
         at = self.integer(node.index, scope)
         if not isinstance(value, tuple | Interval):

@@ -1,5 +1,6 @@
 """Reading the files that a program uses: modules and cabling, confined to the project root."""
 
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -30,7 +31,11 @@ class Loader:
     def file(self, path: str, near: Source, span: Span, sink: Diagnostics) -> Source | None:
         folder = Path(near.name).resolve().parent
         base = folder if Path(near.name).is_file() and folder.is_relative_to(self.root) else self.root
-        full = (base / path).resolve()
+        try:
+            full = (base / path).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            sink.error("OPUS104", f"`{path}` cannot be read: {error}", span, "named here")
+            return None
         if Path(path).is_absolute() or not full.is_relative_to(self.root):
             sink.error(
                 "OPUS105",
@@ -42,6 +47,9 @@ class Loader:
             )
             return None
         try:
+            if full.exists() and not full.is_file():
+                sink.error("OPUS104", f"`{path}` is no ordinary file", span, "named here")
+                return None
             if full.stat().st_size > MAX_BYTES:
                 sink.error("OPUS104", f"`{path}` is larger than 64 MiB", span, "too large")
                 return None
@@ -50,7 +58,7 @@ class Loader:
             reason = getattr(error, "strerror", None) or str(error)
             sink.error("OPUS104", f"`{path}` cannot be read: {reason}", span, "named here")
             return None
-        return decode(raw, str(base / path), span, sink)
+        return decode(raw, os.path.normpath(base / path), span, sink)
 
 
 class MemoryLoader:

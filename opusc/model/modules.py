@@ -109,22 +109,23 @@ class Modules:
             scope.names[name] = replace(block, span=entry.name.span, parameters=names)
             return
         thunk = Thunk(Bound(entry.value, scope), kind, entry.name.span)
+        thunk.make = lambda: self._taken(thunk, kind, name)
         scope.names[name] = thunk
 
+    def _taken(self, thunk: Thunk, kind: str, name: str) -> Value:
+        """A block that was taken from another, under its own name."""
+        value = self.ev.bound(thunk.bound)
+        if not isinstance(value, Block) or (value.kind and value.kind != kind):
+            self.ev.fail("OPUS201", f"{kind} `{name}` is {kind_of(value)}", thunk.bound.span, kind_of(value))
+        return replace(value, span=thunk.span, kind=kind, name=name)
+
     def force_declaration(self, name: str, scope: Scope) -> Block | None:
-        """A declared block; one that was taken from another gets its own name."""
+        """A declared block; None when it is wrong, which has been said."""
         found = scope.names[name]
-        if isinstance(found, Thunk):
-            kind, span = found.what, found.span
-            try:
-                value = self.ev.force(found, span)
-            except Stop:
-                return None
-            if not isinstance(value, Block) or (value.kind and value.kind != kind):
-                self.sink.error("OPUS201", f"{kind} `{name}` is {kind_of(value)}", span)
-                return None
-            return replace(value, span=span, kind=kind, name=name)
-        return found if isinstance(found, Block) else None
+        with suppress(Stop):
+            value = self.ev.force(found, found.span) if isinstance(found, Thunk) else found
+            return value if isinstance(value, Block) else None
+        return None
 
     # --- parameters ----------------------------------------------------------------------------
 
@@ -239,9 +240,12 @@ class Modules:
                 scope.names[near] = Missing()  # the author meant this one; its names are no further mistakes
         else:
             assert entry.path is not None
-            parts = entry.path.parts
-            path = "".join(p for p in parts if isinstance(p, str))
-            stem = path.rsplit("/", 1)[-1].removesuffix(".opus")
+            path = "".join(p for p in entry.path.parts if isinstance(p, str))
+            if any(not isinstance(p, str) for p in entry.path.parts) or not path:
+                label = "not known before the file is read" if path else "empty"
+                self.sink.error("OPUS104", "the path of a file is a plain text", entry.path.span, label)
+                return
+            stem = _stem(path)
             alias = entry.alias or tree.Name(stem, span=entry.path.span)
             if not stem.isidentifier() and entry.alias is None:
                 self.sink.error(
@@ -291,4 +295,17 @@ class Modules:
 
 
 def _name_of(entry: tree.Entry) -> tree.Name | None:
-    return entry.name if isinstance(entry, tree.Let | tree.Parameter | tree.Declaration) else None
+    """The name that an entry declares."""
+    match entry:
+        case tree.Let() | tree.Parameter() | tree.Declaration():
+            return entry.name
+        case tree.Use(module=module, path=path, alias=alias):
+            if alias is not None or module is not None:
+                return alias or (module or ())[-1]
+            if path is not None and len(path.parts) == 1 and isinstance(path.parts[0], str):
+                return tree.Name(_stem(path.parts[0]), span=path.span)
+    return None
+
+
+def _stem(path: str) -> str:
+    return path.rsplit("/", 1)[-1].removesuffix(".opus")

@@ -81,10 +81,9 @@ def test_rail_plane_and_block_are_bound_in_a_switch_of_a_fabric_only() -> None:
         f"{rail}.{plane}.{block}" for rail in range(2) for plane in range(2) for block in range(2)
     ]
     assert codes(HEAD + f"let s = {place}\n" + CLUSTER + FABRIC + JOB) == []  # fields of `s` are not read
-    assert (
-        codes(HEAD + f"let s = {place}\n" + CLUSTER + FABRIC.replace("switches.polatis_6000_32x32", "s") + JOB)
-        == ["OPUS101"]
-    )
+    assert codes(HEAD + f"let s = {place}\n" + CLUSTER + FABRIC.replace("switches.polatis_6000_32x32", "s") + JOB) == [
+        "OPUS101"
+    ]
 
 
 def test_a_word_is_found_by_the_type_of_its_field_first() -> None:
