@@ -3,7 +3,7 @@
 import numpy as np
 
 from opusc.diagnostics import Diagnostics
-from opusc.model.entities import Job, Model, Optics, PhaseSpec, Traffic
+from opusc.model.entities import Job, Matrix, Model, Optics, PhaseSpec, Traffic
 from opusc.plan.cabling import cable
 from opusc.plan.groups import Placement, collective_instances
 from opusc.plan.joins import Hop, join_instances
@@ -129,6 +129,10 @@ def _assumptions(job: Job, ports: PortModel, circuits: Circuits) -> tuple[str, .
     else:
         link = "a link is one circuit, both ways"
     return (
-        f"{nic.optics} optics on a {matrix} matrix, {nic.peers} peers: {link}",
+        f"{nic.optics} optics on {_article(matrix)} matrix, {nic.peers} peers: {link}",
         f"order of ranks, innermost first: {', '.join(job.order)}",
     )
+
+
+def _article(matrix: Matrix) -> str:
+    return "an `any`" if matrix is Matrix.ANY else f"a {matrix}"

@@ -166,7 +166,7 @@ def _avoid_blocked(allowed: Sequence[int], needed: int, kind: SwitchKind) -> lis
     So that one dark mirror moves one fibre, not all that follow it.
     """
     blocked = set(kind.blocked)
-    inside = [p for p in allowed if p <= kind.radix]
+    inside = [p for p in allowed[: needed + len(blocked)] if p <= kind.radix]
     chosen = list(inside[:needed])
     if not blocked:
         return chosen

@@ -93,6 +93,11 @@ class _Builder:
             scopes[v] = join
             exits[:, v] = self._relayed(rows, join)
         self.found.append((form, exits, entries, scopes, rows))
+        closed = any(targets(link.neighbour, n)[1] >= 0 for links in form.steps for link in links)
+        if wrap and n == 2 and not closed and {*(scopes[0] or ())} != {*(scopes[1] or ())}:
+            # Two domains on matchings: the way back is between other stages, so it is a link of its own.
+            turned = np.array([1, 0])
+            self.found.append((form, exits[:, turned], entries[:, turned], [scopes[1], None], rows))
 
     # Explicit edges among stages: each edge on its own, since a stage may need another rail for each.
 
@@ -132,12 +137,10 @@ class _Builder:
         vertices = sorted({gpu for lower, upper, *_ in edges for gpu in (lower, upper)})
         index = {gpu: number for number, gpu in enumerate(vertices)}
         pairs = [(index[lower], index[upper]) for lower, upper, *_ in edges]
-        if self.ports.independent:
-            pairs += [(b, a) for a, b in pairs]
         form = spread(len(vertices), pairs, self.ports)
         # Several links may join the same two GPUs: each is drawn once, for its own join and pipeline.
         at: dict[tuple[int, int], list[tuple[tuple[int, int], int]]] = {}
-        for (a, b), (_, _, join, row) in zip(pairs, edges * (2 if self.ports.independent else 1), strict=True):
+        for (a, b), (_, _, join, row) in zip(pairs, edges, strict=True):
             at.setdefault((a, b), []).append((join, row))
         self.found = []
         for step, links in enumerate(form.steps):
@@ -172,7 +175,10 @@ class _Builder:
         return any(len(distinct(ends)[0]) < len(ends) for ends in map(np.concatenate, (sends, hears)))
 
     def _gpu_edges(self) -> list[tuple[int, int, tuple[int, int], int]]:
-        """Every link between two GPUs once: (lower, upper, join, pipeline), by join and pipeline."""
+        """Every link between two GPUs once: (lower, upper, join, pipeline), by join and pipeline.
+
+        With independent ports each direction that is drawn is a link of its own: (sender, receiver, ...).
+        """
         edges: set[tuple[tuple[int, int], int, int, int]] = set()
         for form, exits, entries, scopes, rows in self.found:
             for links in form.steps:
@@ -180,8 +186,12 @@ class _Builder:
                     for v, w in enumerate(targets(link.neighbour, form.n).tolist()):
                         join = scopes[v]
                         if w >= 0 and join is not None:
-                            columns = (rows.tolist(), exits[:, v].tolist(), entries[:, w].tolist())
-                            edges.update((join, *place) for place in zip(*columns, strict=True))
+                            ends = exits[:, v].tolist(), entries[:, w].tolist()
+                            one_way = self.ports.independent
+                            if not one_way or link.directions is not Directions.BACKWARD:
+                                edges.update((join, *place) for place in zip(rows.tolist(), *ends, strict=True))
+                            if one_way and link.directions is not Directions.FORWARD:
+                                edges.update((join, *place) for place in zip(rows.tolist(), *ends[::-1], strict=True))
         return [(lower, upper, join, row) for join, row, lower, upper in sorted(edges)]
 
     # Relays.

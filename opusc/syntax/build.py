@@ -13,11 +13,13 @@ from lark import Tree as LarkTree
 from opusc.diagnostics import Diagnostics
 from opusc.source import Source, Span
 from opusc.syntax import tree
+from opusc.syntax.mistakes import KEYWORDS
 from opusc.syntax.strings import string_parts
 
 __all__ = ["Builder", "TooDeep"]
 
-Node: TypeAlias = LarkTree | Token  # type: ignore[type-arg]
+Branch: TypeAlias = LarkTree[Token]
+Node: TypeAlias = Branch | Token
 T = TypeVar("T")
 
 
@@ -63,6 +65,19 @@ class Builder:
     def name(self, token: Node) -> tree.Name:
         return tree.Name(str(token), span=self.span(token))
 
+    def new_name(self, token: Node) -> tree.Name:
+        """A name that the text gives to something: no word of the language, or it could not be used."""
+        name = self.name(token)
+        if name.text in KEYWORDS:
+            self.sink.error(
+                "OPUS001",
+                f"`{name.text}` is a word of the language and cannot be a name",
+                name.span,
+                "choose another",
+                help=f"for example `{name.text}_`",
+            )
+        return name
+
     def dotted_names(self, node: Node) -> tuple[tree.Name, ...]:
         return tuple(self.name(part) for part in _kids(node))
 
@@ -83,7 +98,7 @@ class Builder:
     def version(self, node: Node) -> tree.Number:
         return self._number(_kids(node)[0])
 
-    def entry(self, node: LarkTree) -> tree.Entry:
+    def entry(self, node: Branch) -> tree.Entry:
         kids, span = _kids(node), self.span(node)
         match node.data:
             case "use":
@@ -94,7 +109,7 @@ class Builder:
             case "parameter":
                 name, type_, domain, default = kids
                 return tree.Parameter(
-                    self.name(name),
+                    self.new_name(name),
                     self._maybe(type_, self.name),
                     self._maybe(domain, self._only),
                     self._maybe(default, self._only),
@@ -103,14 +118,12 @@ class Builder:
                 )
             case "fault":
                 kind, selection, of = kids
-                return tree.Fault(
-                    self.name(kind), self.expression(selection), self._maybe(of, self._only), span=span
-                )
+                return tree.Fault(self.name(kind), self.expression(selection), self._maybe(of, self._only), span=span)
             case "declaration":
                 kind, name, parameters, value = kids
                 return tree.Declaration(
                     self.name(kind),
-                    self.name(name),
+                    self.new_name(name),
                     self._maybe(parameters, self._names),
                     self.expression(value),
                     doc=self.doc(span),
@@ -121,7 +134,7 @@ class Builder:
         return item
 
     def _names(self, node: Node) -> tuple[tree.Name, ...]:
-        return tuple(self.name(kid) for kid in _kids(node) if kid is not None)
+        return tuple(self.new_name(kid) for kid in _kids(node) if kid is not None)
 
     def _maybe(self, node: Node | None, build: Callable[[Node], T]) -> T | None:
         return None if node is None else build(node)
@@ -132,14 +145,14 @@ class Builder:
 
     # --- blocks --------------------------------------------------------------------------------
 
-    def item(self, node: LarkTree) -> tree.Item:
+    def item(self, node: Branch) -> tree.Item:
         kids, span = _kids(node), self.span(node)
         doc = self.doc(span)
         match node.data:
             case "let":
                 name, parameters, value = kids
                 names = self._maybe(parameters, self._names)
-                return tree.Let(self.name(name), names, self.expression(value), doc=doc, span=span)
+                return tree.Let(self.new_name(name), names, self.expression(value), doc=doc, span=span)
             case "require":
                 return tree.Require(self.expression(kids[0]), self._maybe(kids[1], self._only), span=span)
             case "phase":
@@ -260,11 +273,9 @@ class Builder:
         if length > self.DEPTH:
             raise TooDeep(span)
 
-    def _clause(
-        self, node: Node
-    ) -> tuple[tuple[tree.Name, ...], tree.Expression, tree.Expression | None]:
+    def _clause(self, node: Node) -> tuple[tuple[tree.Name, ...], tree.Expression, tree.Expression | None]:
         kids = _kids(node)
-        names = tuple(self.name(kid) for kid in kids if isinstance(kid, Token) and kid.type == "NAME")
+        names = tuple(self.new_name(kid) for kid in kids if isinstance(kid, Token) and kid.type == "NAME")
         rest = [kid for kid in kids[len(names) :] if not isinstance(kid, Token)]
         iterable, condition = rest[0], rest[1]
         return names, self.expression(iterable), self._maybe(condition, self._only)

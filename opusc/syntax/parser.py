@@ -18,6 +18,9 @@ from opusc.resources import grammar_file
 from opusc.source import Source, Span
 from opusc.syntax import tree
 from opusc.syntax.build import Builder, TooDeep
+from opusc.syntax.mistakes import Place, explain
+from opusc.syntax.recovery import parse_with_recovery
+from opusc.syntax.scan import scan
 
 __all__ = ["VERSION", "parse", "parse_expression"]
 
@@ -26,7 +29,28 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 
 #: Tokens after which an item cannot end, so that a newline after them means nothing.
 _OPEN_ENDED = frozenset(
-    "LBRACE COMMA EQUAL _THEN _ELSE COMPARE SIGN TIMES STAR MINUS _AND _OR _IF _FOR IN NOT COLON _RANGE _OF _OVER".split()
+    [
+        "LBRACE",
+        "COMMA",
+        "EQUAL",
+        "_THEN",
+        "_ELSE",
+        "COMPARE",
+        "SIGN",
+        "TIMES",
+        "STAR",
+        "MINUS",
+        "_AND",
+        "_OR",
+        "_IF",
+        "_FOR",
+        "IN",
+        "NOT",
+        "COLON",
+        "_RANGE",
+        "_OF",
+        "_OVER",
+    ]
 )
 
 
@@ -63,10 +87,10 @@ def _lark() -> Lark:
     cached = _cache_file(grammar)
     if cached is not None:
         try:
-            return Lark(grammar, cache=str(cached), **options)  # type: ignore[arg-type]
+            return Lark(grammar, cache=str(cached), **options)
         except OSError:
             pass  # a cache that cannot be read or written costs time, not correctness
-    return Lark(grammar, **options)  # type: ignore[arg-type]
+    return Lark(grammar, **options)
 
 
 def _cache_file(grammar: str) -> Path | None:
@@ -84,13 +108,15 @@ def _cache_file(grammar: str) -> Path | None:
 def parse(source: Source, sink: Diagnostics) -> tree.Program:
     comments = _comments(source)
     if len(source.text) > MAX_CHARACTERS:
-        sink.error("OPUS009", "the file is too large", source.span(0, 0))
+        sink.error(
+            "OPUS009",
+            f"the file has {len(source.text):,} characters; {MAX_CHARACTERS:,} is the limit",
+            source.span(0, 0),
+            help="large tables belong into a CSV file",
+        )
         return tree.Program(source, None, (), comments, span=source.whole)
-    try:
-        parsed = _lark().parse(source.text + "\n", start="start")
-    except UnexpectedInput as error:
-        at = min(error.pos_in_stream or 0, len(source.text))
-        sink.error("OPUS001", "unexpected text", source.span(at, at + 1))
+    parsed = parse_with_recovery(lambda text: _lark().parse(text, start="start"), source, sink)
+    if parsed is None:
         return tree.Program(source, None, (), comments, span=source.whole)
     builder = Builder(source, comments, sink, lambda start, end: _inner(source, start, end, sink))
     version, *entries = parsed.children
@@ -102,10 +128,24 @@ def parse(source: Source, sink: Diagnostics) -> tree.Program:
             if isinstance(entry, LarkTree):
                 built.append(builder.entry(entry))
     except TooDeep as error:
-        sink.error("OPUS009", "nests too deep", error.span)
+        sink.error(
+            "OPUS009",
+            f"the expression nests deeper than {Builder.DEPTH}",
+            error.span,
+            "one level too many",
+            help="name the inner part with `let`",
+        )
     if number is None:
         here = source.span(0, 0)
         sink.error("OPUS002", "the first line must be `opus 1`", here, fix=[Edit(here, f"opus {VERSION}\n\n")])
+    elif number.value != VERSION:
+        sink.error(
+            "OPUS003",
+            f"the program is of version {number.text}; this opusc knows version {VERSION}",
+            number.span,
+            "another version",
+            help="use a newer opusc, or write `opus 1`",
+        )
     return tree.Program(source, number, tuple(built), comments, span=source.whole)
 
 
@@ -119,8 +159,10 @@ def _inner(source: Source, start: int, end: int, sink: Diagnostics) -> tree.Expr
     try:
         parsed = _lark().parse(padded, start="expression")
     except UnexpectedInput as error:
-        at = min(max(error.pos_in_stream or start, start), end)
-        sink.error("OPUS001", "unexpected text", source.span(at, min(at + 1, end)))
+        position = error.pos_in_stream
+        at = end if position is None or position < 0 else min(max(position, start), end)
+        lexemes = [lexeme for lexeme in scan(padded) if lexeme.kind != "comment"]
+        sink.add(explain(Place(source, padded, lexemes, at), error))
         return None
     builder = Builder(source, (), sink, lambda a, b: _inner(source, a, b, sink))
     child = parsed.children[0]

@@ -1,10 +1,10 @@
 """Every diagnostic code has a page and a failing program that yields exactly it.
 
 A program or a page's block may need more than `opusc check`: a line `# opusc: -t astra-sim -D dp=3` in it
-gives further arguments, and with `-t` it is compiled. Files that programs read (`use`, CSV) stand in this
-directory, which is the project root of pages' blocks too. Codes of opusc's own failures (9xx) have a page but
-no program: tests/cli injects them. So do codes of the proofs (5xx), which no program can cause while opusc is
-right: tests/verify breaks plans to see them.
+gives further arguments; with `-t` it is compiled, with `simulate` first it is simulated. Files that programs
+read (`use`, CSV) stand in this directory, which is the project root of pages' blocks too. Codes of opusc's own
+failures (9xx) have a page but no program: tests/cli injects them. So do codes of the proofs (5xx), which no
+program can cause while opusc is right: tests/verify breaks plans to see them.
 """
 
 import json
@@ -31,6 +31,8 @@ def messages(program: Path, output: Path, capsys: pytest.CaptureFixture[str]) ->
     match = re.search(r"^# opusc: (.*)$", program.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     extra = shlex.split(match[1]) if match else []
     command = ["compile", "-o", str(output / "build")] if "-t" in extra else ["check"]
+    if extra[:1] == ["simulate"]:
+        command, extra = ["simulate"], extra[1:]
     code = main([*command, str(program), "--root", str(HERE), "--format", "json", *extra])
     document = json.loads(capsys.readouterr().out)
     assert code == (1 if document["summary"]["errors"] else 0)
