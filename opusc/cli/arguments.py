@@ -97,6 +97,22 @@ examples:
 SVG and PNG need Graphviz' `dot` program; DOT text needs nothing.
 """
 
+_SIMULATE = """\
+Simulate one training iteration of a proved plan: what it takes when every
+link is there at once, as with packet switches, and what it loses when circuits
+change, at each delay of a change. Checks `require overhead < ...` at the
+program's own delay and policy. `docs/time-model.md` has every formula."""
+
+_SIMULATE_EPILOG = """\
+examples:
+  opusc simulate cluster.opus
+  opusc simulate cluster.opus --reconfigure 0,10ms,50ms,100ms -o results
+  opusc simulate cluster.opus --policy on_demand,provisioned -D dp=8
+
+columns: `at zero` is the overhead that is there at zero delay, `added` comes
+with the delay; `visible` counts the changes on the critical path.
+"""
+
 _SCHEMA_EPILOG = """\
 examples:
   opusc schema                            list the schemas
@@ -119,6 +135,9 @@ def make_parser() -> argparse.ArgumentParser:
     _fmt(_command(commands, "fmt", "the canonical layout of programs", _FMT, _FMT_EPILOG))
     _explain(_command(commands, "explain", "what a message means and what to do", "", _EXPLAIN_EPILOG))
     _show(_command(commands, "show", "the library, the language, or a program's plan", _SHOW, _SHOW_EPILOG))
+    _simulate(
+        _command(commands, "simulate", "what an iteration loses to changing circuits", _SIMULATE, _SIMULATE_EPILOG)
+    )
     _graph(_command(commands, "graph", "draw a fabric, or the circuits of a part", "", _GRAPH_EPILOG))
     _schema(_command(commands, "schema", "JSON Schema of what opusc writes", "", _SCHEMA_EPILOG))
     return parser
@@ -211,6 +230,33 @@ def _show(parser: argparse.ArgumentParser) -> None:
     _program_options(parser)
 
 
+def _simulate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
+    parser.add_argument(
+        "--reconfigure",
+        dest="delays",
+        metavar="DELAY[,...]",
+        type=_delays,
+        help="delays of a change, for example 0,10ms,0.5s (default: what the switches say)",
+    )
+    parser.add_argument(
+        "--policy",
+        dest="policies",
+        metavar="POLICY[,...]",
+        type=_policies,
+        help="on_demand, provisioned or both (default: what the job says, else both)",
+    )
+    parser.add_argument(
+        "--bytes-per-element",
+        metavar="N",
+        type=_element,
+        default=1,
+        help="bytes of an element of every tensor (default: 1, as the published traces count)",
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="write a table (CSV) and drawings (SVG) there")
+    _program_options(parser)
+
+
 def _graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
     _part_options(parser)
@@ -232,6 +278,37 @@ def _definition(text: str) -> tuple[str, str]:
 def _index(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"`{text}` should be a number from 0")
+    return int(text)
+
+
+_PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+
+
+def _delays(text: str) -> list[int]:
+    """Picoseconds of each delay of a list."""
+    found = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,12}))?\s*([a-z]*)", item.strip(), re.ASCII)
+        unit = _PICOSECONDS.get(match[3]) if match else None
+        zero = match is not None and not match[3] and not int(match[1]) and not int(match[2] or 0)
+        if match is None or (unit is None and not zero):
+            raise argparse.ArgumentTypeError(f"`{item.strip()}` should be a time such as 10ms or 0.5s")
+        decimals = match[2] or ""
+        found.append(int(match[1] + decimals) * (unit or 1) // 10 ** len(decimals))
+    return found
+
+
+def _policies(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ("on_demand", "provisioned"):
+            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand or provisioned")
+    return list(dict.fromkeys(names))
+
+
+def _element(text: str) -> int:
+    if text not in ("1", "2", "4", "8"):
+        raise argparse.ArgumentTypeError(f"`{text}` should be 1, 2, 4 or 8")
     return int(text)
 
 

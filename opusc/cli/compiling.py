@@ -72,8 +72,15 @@ def read_program(name: str, topics: Sequence[str] = ()) -> Source:
         raise UsageError(f"cannot read `{name}`: {error.strerror or error}{hint}") from error
 
 
-def compile_one(name: str, options: argparse.Namespace, messages: Messages, topics: Sequence[str] = ()) -> Outcome:
-    """Compile one program and put its messages out."""
+def compile_one(
+    name: str,
+    options: argparse.Namespace,
+    messages: Messages,
+    topics: Sequence[str] = (),
+    omit: Sequence[str] = (),
+) -> Outcome:
+    """Compile one program and put its messages out, but for warnings whose codes are in `omit`: the caller decides
+    about those."""
     from opusc.driver import STAGES, compile_source
     from opusc.progress import Progress
 
@@ -87,7 +94,7 @@ def compile_one(name: str, options: argparse.Namespace, messages: Messages, topi
     except CompileError as error:
         messages.add(list(error.diagnostics))
         return Outcome(None, exit_code(error))
-    messages.add(list(compilation.diagnostics))
+    messages.add([d for d in compilation.diagnostics if d.code not in omit])
     return Outcome(compilation, 0)
 
 

@@ -10,7 +10,9 @@ Every entity knows where it was written: `span` is the whole, `at("field")` the 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
+from opusc.diagnostics import Diagnostics
 from opusc.source import Source, Span
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "CablingKind",
     "CablingSpec",
     "Cluster",
+    "Decision",
     "Dialect",
     "EdgeRule",
     "Entity",
@@ -158,6 +161,7 @@ class NeuralNetwork(Entity):
     experts: int | None = None
     experts_per_token: int | None = None
     tied_embeddings: bool = False
+    gated: bool | None = None  # the feed-forward part has three matrices (gate, up, down) rather than two
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +308,11 @@ class PhaseSpec(Entity):
     stated: bool = False
 
 
+#: Given everything that a requirement waits for, in base units: "" when it holds, else the author's reason or "it does
+#: not hold". Problems of the expression go to the sink; then the result is None.
+Decision = Callable[[Mapping[str, Fraction], Diagnostics], str | None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requirement(Entity):
     """A `require` that holds, or one that this version cannot check yet.
@@ -314,6 +323,7 @@ class Requirement(Entity):
     text: str  # the condition as written
     checked: bool
     needs: tuple[str, ...] = ()  # what it waits for, e.g. ("overhead",)
+    decide: "Decision | None" = field(default=None, compare=False, repr=False)  # set when it waits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,6 +105,7 @@ def network(reader: Reader) -> NeuralNetwork | None:
         name=reader.block.name,
         layers=layers,
         tied_embeddings=bool(reader.truth("tied_embeddings")),
+        gated=reader.truth("gated"),
         span=reader.block.span,
         spans=reader.spans(),
         **counts,

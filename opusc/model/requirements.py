@@ -1,21 +1,22 @@
 """`require`: conditions that hold, fail, or wait for what this version cannot compute.
 
 A condition over parameters and fields is decided here. One that names a result of the time or cost model is
-checked for its units and kept as "not checked".
+checked for its units and kept as "not checked", with a function that decides it once the result is there.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 
-from opusc.diagnostics import Edit
-from opusc.model.entities import Requirement
+from opusc.diagnostics import Diagnostics, Edit
+from opusc.model.entities import Decision, Requirement
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.operators import shown
 from opusc.model.units import DIMENSIONS, UNITS, Quantity
-from opusc.model.values import Scope
+from opusc.model.values import Scope, Thunk, Value
 from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["MEASURED", "requirement"]
+__all__ = ["MEASURED", "SIMULATED", "requirement"]
 
 #: What later stages measure, with the unit that a comparison needs ("" for a plain number).
 MEASURED = {
@@ -27,6 +28,9 @@ MEASURED = {
     "margin": ("loss", "dB"),
     "bandwidth": ("bandwidth", "Gbps"),
 }
+
+#: Those of them that `opusc simulate` measures.
+SIMULATED = frozenset({"overhead", "iteration_time", "reconfigurations"})
 
 
 def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement | None:
@@ -41,10 +45,10 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
                 f"not checked: `{text}`",
                 node.condition.span,
                 f"needs {', '.join(needs)}",
-                notes=[f"this version of opusc does not compute {' or '.join(needs)}"],
+                notes=[_who_computes(needs)],
                 help="the plan lists it as not checked",
             )
-            return Requirement(text=text, checked=False, needs=needs, span=node.span)
+            return Requirement(text=text, checked=False, needs=needs, decide=_decision(node, scope), span=node.span)
         if ev.truth(node.condition, scope):
             return Requirement(text=text, checked=True, span=node.span)
         message = ev.evaluate(node.message, scope) if node.message else None
@@ -59,6 +63,31 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
         notes=[f"{name} = {value}" for name, value in values.items()],
     )
     return None
+
+
+def _who_computes(needs: tuple[str, ...]) -> str:
+    if set(needs) <= SIMULATED:
+        return f"`opusc simulate` measures {' and '.join(needs)}"
+    return f"this version of opusc does not compute {' or '.join(n for n in needs if n not in SIMULATED)}"
+
+
+def _decision(node: tree.Require, scope: Scope) -> Decision:
+    def decide(measured: Mapping[str, Fraction], sink: Diagnostics) -> str | None:
+        ev = Evaluator(sink)
+        values: dict[str, Thunk | Value] = {}
+        for name, value in measured.items():
+            dimension = MEASURED[name][0]
+            values[name] = Quantity(value, DIMENSIONS[dimension]) if dimension else int(value)
+        known = Scope(scope, values)
+        try:
+            if ev.truth(node.condition, known):
+                return ""
+            message = ev.evaluate(node.message, known) if node.message else None
+        except Stop:
+            return None
+        return message if isinstance(message, str) and message else "it does not hold"
+
+    return decide
 
 
 def _measured(name: tree.Name, scope: Scope) -> bool:

@@ -232,11 +232,12 @@ _NETWORK = Kind(
         F("width", Count(), "model width"),
         F("feed_forward", Count(), "width of the feed-forward part (of one expert in a mixture)"),
         F("heads", Count(), "attention heads"),
-        F("kv_heads", Count(), "key and value heads"),
+        F("kv_heads", Count(), "key and value heads", default="heads"),
         F("vocabulary", Count(), "tokens in the vocabulary"),
         F("sequence", Count(), "tokens in a sequence"),
         F("experts", Count(), "routed experts of a mixture layer"),
         F("experts_per_token", Count(), "routed experts that a token visits"),
+        F("gated", _TRUTH, "whether the feed-forward part has three matrices (gate, up, down), not two"),
         F("tied_embeddings", _TRUTH, "whether input and output embedding share weights", default="false"),
     ),
 )

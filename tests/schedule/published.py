@@ -155,7 +155,7 @@ def hidden_cells(run: Mapping[str, Any], made: Program) -> Iterator[Cell]:
 
 
 def all_cells(runs: Sequence[Mapping[str, Any]]) -> list[Cell]:
-    cells = []
+    cells: list[Cell] = []
     for run in runs:
         made = program(run)
         cells += iteration_cells(run, made)

@@ -1,0 +1,222 @@
+"""`opusc simulate`: what an iteration takes, and loses to changing circuits."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opusc import output
+from opusc.cli import terminal
+from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.tables import labelled, plural, table
+from opusc.cli.terminal import UsageError
+from opusc.diagnostics import CompileError, Diagnostics
+from opusc.source import Span
+
+if TYPE_CHECKING:
+    from opusc.model.entities import Job, Requirement
+    from opusc.plan.plan import Plan
+    from opusc.schedule.estimate import Estimate, Row
+    from opusc.schedule.job import Setting
+
+__all__ = ["run"]
+
+_MS = 10**9
+_NOT_CHECKED = "OPUS420"
+#: What a job that states no policy is held to: it asks nothing of the controller.
+_DEFAULT_POLICY = "on_demand"
+
+
+def run(options: argparse.Namespace) -> int:
+    messages = Messages(options.format)
+    try:
+        code = _run(options, messages)
+    except CompileError as error:
+        messages.add(list(error.diagnostics))
+        code = exit_code(error)
+    messages.close()
+    return code
+
+
+def _run(options: argparse.Namespace, messages: Messages) -> int:
+    outcome = compile_one(options.file, options, messages, omit=(_NOT_CHECKED,))
+    if outcome.compilation is None:
+        return outcome.code
+    from opusc.driver import guarded
+    from opusc.schedule.estimate import estimate
+    from opusc.schedule.job import setting
+    from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Policy
+
+    plan, sink = outcome.compilation.plan, Diagnostics()
+    pending = [r for r in plan.model.requirements if _decidable(r)]
+    spans = {r.span for r in pending}
+    for diagnostic in outcome.compilation.diagnostics:
+        if diagnostic.code == _NOT_CHECKED and not any(_inside(diagnostic.span, span) for span in spans):
+            sink.add(diagnostic)
+    modelled = setting(plan, sink, options.bytes_per_element)
+    own_policy, own_delay = _own(plan, options, bool(pending), sink)
+    if modelled is None or sink.has_errors:
+        messages.add(list(sink))
+        return 1
+    known: Mapping[str, Policy] = {"on_demand": ON_DEMAND, "provisioned": PROVISIONED}
+    stated = plan.model.job.policy
+    shown = options.policies or ([stated] if stated in known else list(known))
+    delays = list(options.delays if options.delays is not None else [own_delay or 0])
+    names = list(dict.fromkeys([*shown, *([own_policy] if pending else [])]))
+    if pending and own_delay is not None:
+        delays.append(own_delay)
+    with guarded("schedule", outcome.compilation.source, sink):
+        found = estimate(modelled.program, {name: known[name] for name in names}, delays)
+    if options.format == "text":
+        sys.stdout.write(_report(plan, modelled, found, terminal.width()))
+    if pending:
+        assert own_delay is not None
+        _decide(pending, found.row(own_policy, own_delay), sink, options.format)
+    messages.add(list(sink))
+    if options.output is not None:
+        _write(Path(options.output), plan, modelled, found, {n: known[n] for n in names}, own_delay or max(delays))
+        if options.format == "text":
+            files = "overhead.csv, overhead.svg, " + ", ".join(f"timeline-{name}.svg" for name in ["all_links", *names])
+            sys.stdout.write(labelled("wrote", f"{options.output}/ {files}", terminal.width()))
+    return 1 if sink.has_errors else 0
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return inner.source == outer.source and outer.start <= inner.start and inner.end <= outer.end
+
+
+def _decidable(requirement: "Requirement") -> bool:
+    from opusc.model.requirements import SIMULATED
+
+    return requirement.decide is not None and set(requirement.needs) <= SIMULATED
+
+
+def _own(plan: "Plan", options: argparse.Namespace, pending: bool, sink: Diagnostics) -> tuple[str, int | None]:
+    """The program's own policy and delay, demanded where something depends on them."""
+    from opusc.schedule.job import dark
+
+    job: Job = plan.model.job
+    policy = job.policy or _DEFAULT_POLICY
+    if policy not in ("on_demand", "provisioned") and (pending or not options.policies):
+        sink.error(
+            "OPUS430",
+            f"the time model does not know `policy = {policy}`",
+            job.at("policy"),
+            help="`on_demand` and `provisioned` are simulated; --policy overrides what the program says",
+        )
+    wanted = pending or options.delays is None
+    return policy, dark(plan, sink) if wanted else None
+
+
+# --- requirements --------------------------------------------------------------------------------
+
+
+def _decide(pending: Sequence["Requirement"], row: "Row", sink: Diagnostics, form: str) -> None:
+    """Say which requirements held; those that did not become errors with the measured values."""
+    from opusc.backends.simulation import fixed
+
+    values = {
+        "overhead": row.overhead,
+        "iteration_time": Fraction(row.iteration),
+        "reconfigurations": Fraction(row.changes),
+    }
+    parts = f"{fixed(row.at_zero * 100, 3)} % at zero delay, {fixed(row.added * 100, 3)} % from the delay"
+    words = {
+        "overhead": f"overhead = {fixed(row.overhead * 100, 3)} % ({parts})",
+        "iteration_time": f"iteration_time = {fixed(Fraction(row.iteration, _MS), 3)} ms",
+        "reconfigurations": f"reconfigurations = {row.changes}",
+    }
+    where = f"{row.policy}, {_time(row.delay)} a change"
+    for at, requirement in enumerate(pending):
+        assert requirement.decide is not None
+        reason = requirement.decide({name: values[name] for name in requirement.needs}, sink)
+        measured = [words[name] for name in requirement.needs]
+        if reason == "" and form == "text":
+            text = f"require {requirement.text}: {'; '.join(measured)}"
+            sys.stdout.write(labelled("held" if at == 0 else "", f"{text}; {where}", terminal.width()))
+        elif reason:
+            sink.error(
+                "OPUS421",
+                f"required, and not so: `{requirement.text}`: {reason}",
+                requirement.span,
+                "does not hold",
+                notes=[*measured, where],
+            )
+
+
+# --- what is shown and written -------------------------------------------------------------------
+
+
+def _report(plan: "Plan", modelled: "Setting", found: "Estimate", width: int) -> str:
+    from opusc.backends.simulation import fixed
+
+    job, shape, rates = plan.model.job, modelled.shape, modelled.rates
+    layers = plural(job.network.layers if job.network else 0, "layer")
+    what = f"{layers}, {shape.tokens:,} tokens on each of {plural(shape.dp, 'pipeline')}"
+    out = labelled(job.name[:12], f"{what}; tp {shape.tp}, dp {shape.dp}, pp {job.parallelism.pp}", width)
+    links = f"{_rate(rates.scale_up_rate)} inside a domain, {_rate(rates.ring_rate)} to each neighbour of a ring, "
+    out += labelled("rates", links + f"{_rate(rates.join_rate)} between stages", width)
+    bytes_each = plural(shape.element, "byte")
+    out += labelled("assumed", f"{bytes_each} an element; as the published traces count (docs/time-model.md)", width)
+    out += labelled("all links", f"{fixed(Fraction(found.all_links.iteration, _MS), 3)} ms an iteration", width) + "\n"
+    head = ("policy", "delay", "iteration", "overhead", "at zero", "added", "changes", "visible")
+    rows = [
+        (
+            row.policy,
+            _time(row.delay),
+            f"{fixed(Fraction(row.iteration, _MS), 3)} ms",
+            *(f"{fixed(ratio * 100, 3)} %" for ratio in (row.overhead, row.at_zero, row.added)),
+            str(row.changes),
+            str(row.visible),
+        )
+        for row in found.rows
+    ]
+    return out + table(head, rows, right=range(1, 8)) + "\n"
+
+
+def _rate(rate: int) -> str:
+    from opusc.backends.simulation import fixed
+
+    return f"{fixed(Fraction(rate, 10**9), 1)} GB/s"
+
+
+def _time(picoseconds: int) -> str:
+    from opusc.backends.simulation import fixed
+
+    text = fixed(Fraction(picoseconds, _MS), 9).rstrip("0").rstrip(".")
+    return f"{text} ms"
+
+
+def _write(
+    place: Path,
+    plan: "Plan",
+    modelled: "Setting",
+    found: "Estimate",
+    policies: Mapping[str, object],
+    delay: int,
+) -> None:
+    from opusc.backends.simulation import overhead_csv, overhead_svg, timeline_svg
+    from opusc.schedule.policy import ALL_LINKS, Policy
+    from opusc.schedule.simulation import simulate
+
+    name = plan.model.job.name
+    files = {"overhead.csv": overhead_csv(found), "overhead.svg": overhead_svg(found, f"{name}: overhead")}
+    for policy_name, policy in {"all_links": ALL_LINKS, **policies}.items():
+        assert isinstance(policy, Policy)
+        title = f"{name}: {policy_name}" + ("" if policy is ALL_LINKS else f", {_time(delay)} a change")
+        result = simulate(modelled.program, policy, delay, record=True)
+        files[f"timeline-{policy_name}.svg"] = timeline_svg(result, title)
+    try:
+        with output.replacing(place) as staging:
+            for file, text in files.items():
+                output.inside(staging, file).write_text(text, encoding="utf-8", newline="\n")
+            document = output.manifest(
+                staging, targets=["simulate"], parameters=plan.model.parameters, sources=plan.model.sources
+            )
+            text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            (staging / output.MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    except output.OutputError as error:
+        raise UsageError(str(error)) from error

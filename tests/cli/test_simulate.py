@@ -1,0 +1,212 @@
+"""`opusc simulate`: the published example, requirements on its results, and what it refuses."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from opusc.cli.main import main
+
+RAILS = Path(__file__).parents[2] / "examples" / "photonic-rails" / "photonic-rails.opus"
+
+PROGRAM = """opus 1
+
+use std.switches
+use std.gpus
+use std.models
+
+cluster c {
+  node_count    = 8
+  gpus_per_node = 8
+  gpu           = gpus.h200
+  scale_up      = 450 GB/s
+  nic           = { ports = 2, rate = 400 Gbps, optics = duplex }
+}
+
+fabric rails {
+  cluster = c
+  rail_by = local_rank
+  switch  = switches.generic { matrix = crossbar, radix = 64, reconfigure = { settle = 10 ms, relock = 0 ms } }
+}
+
+job j {
+  fabric       = rails
+  model        = models.llama3_70b
+  parallelism  = { tp = 8, dp = 4, pp = 2 }
+  batch        = 64
+  microbatches = 1
+  pipeline     = gpipe
+  policy       = provisioned
+}
+"""
+
+
+def simulate(capsys: pytest.CaptureFixture[str], program: Path, *more: str) -> tuple[int, str, str]:
+    code = main(["simulate", str(program), *more])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def changed(tmp_path: Path, *edits: tuple[str, str], add: str = "") -> Path:
+    text = PROGRAM
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = tmp_path / "program.opus"
+    path.write_text(text + add)
+    return path
+
+
+def codes(capsys: pytest.CaptureFixture[str], program: Path, *more: str) -> tuple[int, list[tuple[str, str]]]:
+    code, out, _ = simulate(capsys, program, "--format", "json", *more)
+    return code, [(d["code"], d["message"]) for d in json.loads(out)["diagnostics"]]
+
+
+def test_the_published_figures_of_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    """Figure 12 of arXiv 2602.12521: 2.19 % at zero delay; provisioned 2.44, 3.45 and 5.31 % at 10, 50, 100 ms."""
+    code, out, err = simulate(capsys, RAILS, "--reconfigure", "0,10ms,50ms,0.1s", "--policy", "on_demand,provisioned")
+    assert code == 0
+    assert err == ""
+    rows = [re.split(r"  +", line) for line in out.splitlines() if re.match(r"(on_demand|provisioned) ", line)]
+    assert [row[1] for row in rows] == ["0 ms", "10 ms", "50 ms", "100 ms"] * 2
+    assert [row[3] for row in rows if row[0] == "provisioned"] == ["2.190 %", "2.441 %", "3.447 %", "5.308 %"]
+    assert {row[4] for row in rows} == {"2.190 %"}
+    assert {row[6] for row in rows} == {"10"}
+    assert "all links    11,931.531 ms" in out
+    held = re.sub(r"\s+", " ", out)
+    assert "held require overhead < 6 %: overhead = 2.441 % (2.190 % at zero delay, 0.251 % from the delay)" in held
+
+
+def test_delay_and_policy_of_the_program_are_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = simulate(capsys, RAILS, "-D", "delay=100 ms")
+    rows = [line for line in out.splitlines() if re.match(r"(on_demand|provisioned) ", line)]
+    assert [line.split()[:2] for line in rows] == [["provisioned", "0"], ["provisioned", "100"]]
+
+
+def test_a_requirement_is_held_to_the_programs_own_delay_whatever_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = codes(capsys, RAILS, "-D", "delay=250 ms", "--reconfigure", "1ms", "--policy", "on_demand")
+    assert code == 1
+    assert found == [("OPUS421", "required, and not so: `overhead < 6 %`: too slow for production")]
+
+
+def test_all_that_a_simulation_measures_can_be_required(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = "require iteration_time < 1 min and reconfigurations == 4\nrequire overhead < 50 %\n"
+    assert codes(capsys, changed(tmp_path, add=good)) == (0, [])
+    bad = 'require reconfigurations < 4\nrequire iteration_time < 1 ms else "slow"\nrequire cost < 1 USD\n'
+    code, found = codes(capsys, changed(tmp_path, add=bad))
+    assert code == 1
+    assert found == [
+        ("OPUS421", "required, and not so: `reconfigurations < 4`: it does not hold"),
+        ("OPUS421", "required, and not so: `iteration_time < 1 ms`: slow"),
+        ("OPUS420", "not checked: `cost < 1 USD`"),
+    ]
+
+
+def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, place = changed(tmp_path), tmp_path / "out"
+    assert simulate(capsys, program, "-o", str(place), "--policy", "on_demand,provisioned")[0] == 0
+    names = ["manifest.json", "overhead.csv", "overhead.svg"]
+    names += [f"timeline-{name}.svg" for name in ("all_links", "on_demand", "provisioned")]
+    assert sorted(path.name for path in place.iterdir()) == names
+    first = {path.name: path.read_bytes() for path in place.iterdir()}
+    rows = list(csv.DictReader((place / "overhead.csv").read_text().splitlines()))
+    assert [(row["policy"], row["delay_ps"]) for row in rows[1:]] == [
+        (policy, delay) for policy in ("on_demand", "provisioned") for delay in ("0", "10000000000")
+    ]
+    for row in rows:
+        assert float(row["overhead"]) == pytest.approx(int(row["iteration_ps"]) / int(rows[0]["iteration_ps"]) - 1)
+    assert simulate(capsys, program, "-o", str(place), "--policy", "on_demand,provisioned")[0] == 0
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == first
+
+
+def test_drawings_show_each_stage_and_each_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "out"
+    assert simulate(capsys, RAILS, "-o", str(place), "--policy", "on_demand,provisioned")[0] == 0
+    plot = ElementTree.parse(place / "overhead.svg").getroot()
+    assert len(plot.findall(".//{*}polyline")) == 2
+    drawn = ElementTree.parse(place / "timeline-provisioned.svg").getroot()
+    kinds = {rect.get("class") for rect in drawn.iter("{http://www.w3.org/2000/svg}rect")} - {None}
+    assert kinds == {"compute", "tp", "dp", "pp", "switching"}
+    labels = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {f"stage {s}" for s in range(4)} <= labels
+    links = ElementTree.parse(place / "timeline-all_links.svg").getroot()
+    assert not [r for r in links.iter("{http://www.w3.org/2000/svg}rect") if r.get("class") == "switching"]
+    width = float(drawn.get("width", "0"))
+    assert all(0 <= float(r.get("x", "0")) + float(r.get("width", "0")) <= width for r in drawn.iter("{*}rect"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "about"),
+    [
+        ("pipeline     = gpipe", "pipeline     = one_f_one_b", "`pipeline = one_f_one_b`"),
+        ("microbatches = 1", "microbatches = 8", "8 micro-batches"),
+        ("policy       = provisioned", "sharding = full", "`sharding = full`"),
+        ("policy       = provisioned", "policy = static", "`policy = static`"),
+        ("batch        = 64", "batch        = 63", "a batch of 63"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 8, cp = 2, dp = 2, pp = 2", "`cp = 2`"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 4, dp = 8, pp = 2", "several ranks of a group in one domain"),
+        ("ports = 2", "ports = 1", "phase `dp` in 2 steps"),
+        ("policy       = provisioned", "phase dp { topology = mesh }", "phase `dp` as a mesh"),
+        ("policy       = provisioned", "schedule = [pp, dp]", "a stated `schedule`"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, about: str
+) -> None:
+    code, found = codes(capsys, changed(tmp_path, (old, new)))
+    assert code == 1
+    assert {name for name, _ in found} == {"OPUS430"}
+    assert any(about in message for _, message in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "about"),
+    [
+        ("  batch        = 64\n", "", "`batch`"),
+        ("  microbatches = 1\n", "", "`microbatches`"),
+        ("  model        = models.llama3_70b\n", "", "`model`"),
+        ("  gpu           = gpus.h200\n", "", "`gpu`"),
+        ("  scale_up      = 450 GB/s\n", "", "`scale_up`"),
+        (", reconfigure = { settle = 10 ms, relock = 0 ms }", "", "`settle` and `relock`"),
+    ],
+)
+def test_numbers_without_a_default_are_demanded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, about: str
+) -> None:
+    code, found = codes(capsys, changed(tmp_path, (old, new)))
+    assert code == 1
+    assert [name for name, _ in found] == ["OPUS431"]
+    assert about in found[0][1]
+
+
+def test_delays_on_the_command_line_need_no_delay_in_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = changed(tmp_path, (", reconfigure = { settle = 10 ms, relock = 0 ms }", ""))
+    assert codes(capsys, program, "--reconfigure", "0,5ms") == (0, [])
+
+
+@pytest.mark.parametrize("given", ["10", "ten", "10ms,", "-1ms", "1h", "10 MS", "1e3ms"])
+def test_delays_have_units(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["simulate", str(RAILS), f"--reconfigure={given}"])
+    assert stopped.value.code == 2
+    assert "should be a time" in capsys.readouterr().err
+
+
+def test_wider_elements_take_longer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def all_links(*more: str) -> str:
+        found = re.search(r"all links +([\d,.]+) ms", simulate(capsys, changed(tmp_path), *more)[1])
+        assert found
+        return found[1].replace(",", "")
+
+    assert float(all_links("--bytes-per-element", "2")) > 1.3 * float(all_links())
+
+
+def test_spare_ports_repeat_the_circuits_and_their_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two stages and four ports: rings have two circuits to each neighbour, the join of the stages four."""
+    _, out, _ = simulate(capsys, changed(tmp_path, ("ports = 2", "ports = 4")))
+    assert "100.0 GB/s to each neighbour of a ring, 200.0 GB/s between stages" in re.sub(r"\s+", " ", out)
