@@ -46,7 +46,7 @@ def build_model(
         for block in blocks:
             if block.kind in KINDS:
                 sweep(ev, block, block.kind)
-        requirements = _requirements(ev, program, scope, blocks)
+        requirements = _requirements(ev, modules)
     except Stop:
         return None
     if made is None or sink.has_errors:
@@ -72,6 +72,8 @@ def _declared(program: tree.Program, modules: Modules, scope: Scope) -> list[Blo
 
 def _job(ev: Evaluator, blocks: list[Block], loader: Modules, program: tree.Program, sink: Diagnostics) -> Job | None:
     found = next((block for block in blocks if block.kind == "job"), None)
+    if found is None and any(isinstance(e, tree.Declaration) and e.kind.text == "job" for e in program.entries):
+        return None  # its declaration went wrong, which is said
     if found is None:
         sink.error(
             "OPUS109", "the program has no job", program.source.span(0, 0), "nothing to compile",
@@ -86,10 +88,14 @@ def _job(ev: Evaluator, blocks: list[Block], loader: Modules, program: tree.Prog
     return job(reader, network) if network else None
 
 
-def _requirements(ev: Evaluator, program: tree.Program, scope: Scope, blocks: list[Block]) -> tuple[Requirement, ...]:
-    nodes = [(entry, scope) for entry in program.entries if isinstance(entry, tree.Require)]
-    for block in blocks:
-        if block.kind != "topology":
-            nodes += block.requires
-    made = (requirement(ev, node, where) for node, where in sorted(nodes, key=lambda n: n[0].span.start))
-    return tuple(r for r in made if r is not None)
+def _requirements(ev: Evaluator, modules: Modules) -> tuple[Requirement, ...]:
+    """The `require`s of all files, and of all blocks that were read, each said once."""
+    files = {name: number for number, name in enumerate(modules.sources)}
+    nodes = [*modules.requires, *ev.requires]
+    nodes.sort(key=lambda pair: (files.get(pair[0].span.source.name, len(files)), pair[0].span.start))
+    found: dict[int, Requirement | None] = {}
+    for node, where in nodes:
+        # The switch of a fabric is read once for each place; the first place where it fails is enough.
+        if found.get(id(node), True) is not None:
+            found[id(node)] = requirement(ev, node, where)
+    return tuple(r for r in found.values() if r is not None)

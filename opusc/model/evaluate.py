@@ -55,6 +55,8 @@ class Evaluator:
         self.exhausted = False
         self.too_deep = False
         self.calls: list[Function] = []
+        #: Conditions of the blocks that were read, each with its scope.
+        self.requires: list[tuple[tree.Require, Scope]] = []
 
     # --- failing -------------------------------------------------------------------------------
 

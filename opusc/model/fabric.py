@@ -159,7 +159,23 @@ def _alike(reader: Reader, rails: tuple[RailSpec, ...], stated: CablingSpec) -> 
             secondary=[Label(switches[0].at("matrix"), f"`{switches[0].name}` is {switches[0].matrix}")],
         )  # fmt: skip
         return False
-    if stated.kind is CablingKind.SHARE and any(s.radix != switches[0].radix for s in switches):
-        reader.ev.sink.error("OPUS308", "rails that share a chassis must state one switch", stated.span)
+    return stated.kind is not CablingKind.SHARE or _one_chassis(reader, rails, stated)
+
+
+def _one_chassis(reader: Reader, rails: tuple[RailSpec, ...], stated: CablingSpec) -> bool:
+    """With `share`, the rails of a plane are positions of one switch: they cannot differ, nor be split into blocks."""
+    blocks = reader.entry("blocks")
+    if blocks is not None and reader.count("blocks") != 1:
+        reader.ev.sink.error(
+            "OPUS308", "rails that share a chassis have no blocks: each block is a switch of its own",
+            blocks.value.span, f"{blocks.value.span.text} blocks", secondary=[Label(stated.span, "one chassis")],
+        )  # fmt: skip
+        return False
+    other = next((rail for rail in rails if rail.switches != rails[0].switches), None)
+    if other is not None:
+        reader.ev.sink.error(
+            "OPUS308", f"rails that share a chassis have one switch, and that of rail {other.index} differs",
+            other.span, f"rail {other.index}", secondary=[Label(stated.span, "one chassis")],
+        )  # fmt: skip
         return False
     return True

@@ -42,6 +42,7 @@ class Modules:
         self.parameters: dict[str, str] = {}
         self.loading: list[tuple[str, Span]] = []
         self.scopes: dict[str, Scope] = {}
+        self.requires: list[tuple[tree.Require, Scope]] = []
         self.builtins = Scope(None, {name: Builtin(name) for name in FUNCTIONS})
 
     def scope_of(self, program: tree.Program, main: bool) -> Scope:
@@ -78,6 +79,8 @@ class Modules:
         match entry:
             case tree.Use():
                 self._use(entry, scope, source)
+            case tree.Require():
+                self.requires.append((entry, scope))
             case tree.Let():
                 scope.names[entry.name.text] = define(entry, scope)
             case tree.Parameter():

@@ -33,9 +33,15 @@ class Reader:
         self.what = what or block.name or kind
         # Fields that unknown ones were most likely meant to be: not missing as well.
         self.meant: set[str] = set()
+        if kind != "topology":  # whose conditions depend on the size of a group
+            evaluator.requires += block.requires
         self._check_names()
         if not partial:
             self._check_required()
+
+    @property
+    def title(self) -> str:
+        return self.kind.name if self.what == self.kind.name else f"{self.kind.name} `{self.what}`"
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -67,14 +73,14 @@ class Reader:
             if spec.required and self.absent(spec.name):
                 self.ev.sink.error(
                     "OPUS209",
-                    f"{self.kind.name} `{self.what}` does not state `{spec.name}`",
+                    f"{self.title} does not state `{spec.name}`",
                     self.used,
                     f"`{spec.name}` is missing",
                     notes=[f"`{spec.name}`: {spec.doc}"],
                 )
 
     def _misplaced(self, entry: Entry, message: str) -> None:
-        self.ev.sink.error("OPUS207", message, entry.span, f"in {self.kind.name} `{self.what}`")
+        self.ev.sink.error("OPUS207", message, entry.span, f"in {self.title}")
 
     def _unknown(self, entry: Entry) -> None:
         names = [spec.name for spec in self.kind.fields]
@@ -89,7 +95,7 @@ class Reader:
             "OPUS207",
             f"{self.kind.name} has no field `{entry.name}`",
             entry.span,
-            f"did you mean `{near}`?" if near else f"unknown in {self.kind.name} `{self.what}`",
+            f"did you mean `{near}`?" if near else f"unknown in {self.title}",
             notes=notes,
             help=f"fields: {', '.join(names)}",
             fix=[Edit(entry.span, near)] if near else [],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from opusc.diagnostics import Edit
 from opusc.diagnostics.suggest import closest
 from opusc.model.loader import standard_modules
+from opusc.model.schema import KINDS, TOPOLOGIES, Choice
 from opusc.model.units import UNITS
 from opusc.model.values import Module, Scope
 from opusc.source import Span
@@ -28,12 +29,24 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         line = f"use std.{name}"
         return "a module that is not used", f"add `{line}`", [Edit(Span(source, after, after), f"\n\n{line}")]
     near = closest(name, [*words, *scope.visible()])
+    field = None if words or near else _field_of(name)
+    if field is not None:
+        other = f", or write `param NAME: {field} = {name}`" if field in ("topology", "optics", "peers") else ""
+        return f"a word of the field `{field}`", f"a word is known only to its field: write it there{other}", []
     same = near is not None and near.casefold() == name.casefold()
     return (
         f"did you mean `{near}`?" if near else "not defined here",
         f"one of: {', '.join(words)}" if words else "",
         [Edit(node.span, near)] if near and same else [],
     )
+
+
+def _field_of(word: str) -> str | None:
+    """The first field that has a word."""
+    if word in TOPOLOGIES:
+        return "topology"
+    fields = (field for kind in KINDS.values() for field in kind.fields)
+    return next((f.name for f in fields if isinstance(f.type, Choice) and word in f.type.words), None)
 
 
 _OTHER_SPELLINGS = {

@@ -215,8 +215,10 @@ def kind_of(value: "Value") -> str:
     match value:
         case bool():
             return "a truth value"
-        case int() | Fraction():
+        case int():
             return "a number"
+        case Fraction():
+            return "a fraction"
         case str():
             return "a text"
         case Quantity():
