@@ -7,6 +7,7 @@ from opusc.model.reader import Reader
 from opusc.model.schema import Count
 from opusc.model.values import Block
 from opusc.source import Span
+from opusc.syntax import tree
 
 __all__ = ["AXES", "order", "parallelism"]
 
@@ -205,7 +206,15 @@ def order(job: Reader, p: Parallelism, dialect: Dialect | None, cluster: Cluster
         return default
     words = _order_words(p)
     try:
-        items = job.ev.items(job.ev.bound(entry.value, words), entry.value.span)
+        value = job.ev.bound(entry.value, words)
+        if isinstance(value, str) and all(axis in words for axis in value.split("-")):
+            listed = f"[{value.replace('-', ', ')}]"
+            job.ev.sink.error(
+                "OPUS210", "`order` is a list of words", entry.value.span, f"write `{listed}`",
+                fix=[Edit(entry.value.span, listed)],
+            )  # fmt: skip
+            return None
+        items = job.ev.items(value, entry.value.span)
     except Stop:
         return None
     stated: list[str] = []
@@ -217,7 +226,7 @@ def order(job: Reader, p: Parallelism, dialect: Dialect | None, cluster: Cluster
             job.ev.sink.error("OPUS416", f"`order` names {word.word} twice", word.span, "again here")
             return None
         stated.append(word.word)
-    if not _complete(job, p, tuple(stated), default, entry.value.span):
+    if not _complete(job, p, tuple(stated), default, entry.value.expression):
         return None
     if dialect is Dialect.TORCHTITAN:
         if tuple(s for s in stated if s != "ep") not in (default, ("tp", "cp", "dp", "pp")):
@@ -254,19 +263,24 @@ def _join_dp(job: Reader, stated: tuple[str, ...], span: Span) -> tuple[str, ...
     return (*stated[:at], "dp", *stated[at + 2 :])
 
 
-def _complete(job: Reader, p: Parallelism, stated: tuple[str, ...], default: tuple[str, ...], span: Span) -> bool:
+def _complete(
+    job: Reader, p: Parallelism, stated: tuple[str, ...], default: tuple[str, ...], node: tree.Expression
+) -> bool:
+    """Whether every axis of a degree above 1 is named. One that is not belongs before the next of the default order."""
     degrees = {"tp": p.tp, "cp": p.cp, "dp": p.dp, "pp": p.pp, "ep": p.ep}
     for axis in dict.fromkeys(a.split(".")[0] for a in default):
         named = any(s.split(".")[0] == axis for s in stated)
         if not named and degrees[axis] > 1:
-            close = Span(span.source, span.end - 1, span.end - 1)
+            later = default[default.index(axis) + 1 :] if axis in default else ()
+            at = next((i for i, s in enumerate(stated) if s.split(".")[0] in later), len(stated))
+            whole = f"[{', '.join((*stated[:at], axis, *stated[at:]))}]"
             job.ev.sink.error(
                 "OPUS416",
                 f"`order` leaves out {axis} (degree {degrees[axis]})",
-                span,
+                node.span,
                 f"{axis} is missing",
-                help=f"innermost first, for example `[{', '.join((*stated, axis))}]`",
-                fix=[Edit(close, f", {axis}" if stated else axis)],
+                help=f"innermost first, for example `{whole}`",
+                fix=[Edit(node.span, whole)] if isinstance(node, tree.List) else [],
             )
             return False
     return True

@@ -142,7 +142,18 @@ def _axes(job: Reader, names: Sequence[tree.Name], axes: dict[str, int]) -> tupl
         if name.text in found:
             job.ev.sink.error("OPUS418", f"`{name.text}` is named twice", name.span, "again here")
             return None
-        found.append(name.text)
+        split = name.text == "dp" and "dp.shard" in axes
+        found += ["dp.shard", "dp.replicate"] if split else [name.text]
+    repeated = next((axis for axis in found if found.count(axis) > 1), None)
+    if repeated is not None:
+        job.ev.sink.error("OPUS418", f"`{repeated}` is named twice", names[-1].span, "dp is made of its parts")
+        return None
+    if all(axes[axis] == 1 for axis in found):
+        job.ev.sink.error(
+            "OPUS418", "a phase needs an axis of a degree above 1", names[0].span,
+            ", ".join(f"{axis} = 1" for axis in found), help="nothing is to be connected: leave the phase out",
+        )  # fmt: skip
+        return None
     experts = {"ep", "edp", "expert_tp"}
     mixed = experts & set(found) and set(found) - experts - {"pp", "dp.replicate"}
     if mixed:
@@ -174,6 +185,12 @@ def _no_axis(job: Reader, name: str, span: Span, axes: dict[str, int], write: st
 
 def _no_such_traffic(job: Reader, node: tree.Phase, axes: dict[str, int]) -> None:
     name = node.name.text
+    if name == "dp" and "dp.shard" in axes:
+        job.ev.sink.error(
+            "OPUS418", "this job splits dp: its phases are `dp.shard` and `dp.replicate`", node.name.span,
+            "which of them?", help="or write `phase NAME over dp` for a phase of your own over both",
+        )  # fmt: skip
+        return
     what = (
         f"{name} = {axes[name]}" if name in axes else "the model does not tie its embeddings over more than two stages"
     )
