@@ -7,8 +7,6 @@ place in the program: an estimate that leaves something out without a word would
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Job, NeuralNetwork, PipelineKind
 from opusc.plan.plan import Plan, PlannedPhase
@@ -146,7 +144,7 @@ def _unknown_phase(plan: Plan, phase: PlannedPhase) -> Iterator[tuple[str, Span]
         i.shape.n != expected[1] for i in phase.instances
     ):
         yield f"phase `{phase.name}` with several ranks of a group in one domain", span
-    elif any(not np.array_equal(i.exits, i.entries) for i in phase.instances):
+    elif any(bool((i.exits != i.entries).any()) for i in phase.instances):
         yield f"phase `{phase.name}` with relays", span
     elif phase.spec.hold is not None:
         yield f"`hold` of phase `{phase.name}`", phase.spec.at("hold")

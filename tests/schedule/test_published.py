@@ -130,3 +130,19 @@ def test_layers_and_stages_of_all_traces_are_the_published_operations(shared: Pa
         ]
         _compare_layer(name, run, rows)
         _compare_stages(name, run, run["stages"])
+
+
+def test_the_tables_of_the_documentation_are_these_figures() -> None:
+    """The rows of fig12 and fig13 in docs/time-model.md, digit by digit."""
+    page = (Path(__file__).parents[2] / "docs" / "time-model.md").read_text()
+    whats = ("all links", "circuits, zero delay", "on demand, 10 ms", "provisioned, 10 ms")
+    for run in SAMPLE["runs"]:
+        made = published.program(run)
+        found = {cell.what: cell for cell in published.iteration_cells(run, made)}
+        cells = [found[what] for what in whats]
+        shown = [f"{c.ours:,.2f} / {c.published:,.2f} ({(c.ours / c.published - 1) * 100:+.3f} %)" for c in cells]
+        assert f"| {run['name']} | {' | '.join(shown)} |" in page
+        for label, _ in published.POLICIES:
+            added = [c for c in published.sweep_cells(run, made) if c.what.startswith(label) and "added" in c.what]
+            shown = [f"{c.ours:,.2f} / {c.published:,.2f}" for c in added]
+            assert f"| {run['name']}, {label} | {' | '.join(shown)} |" in page
