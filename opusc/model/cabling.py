@@ -24,6 +24,12 @@ def cabling(reader: Reader, cluster: Cluster, rail_count: int, loader: FileLoade
     rows = _explicit(reader, word) if word.word == "explicit" else cables_from_csv(reader, word, loader)
     if rows is None:
         return None
+    for row in rows:
+        if row.receive == row.position:
+            reader.ev.sink.error(
+                "OPUS303", f"transmit and receive of one port are both at position {row.position}", row.at("position"),
+                "twice", help="a duplex port on an `any` matrix takes two positions",
+            )  # fmt: skip
     return CablingSpec(kind=CablingKind.LISTED, cables=rows, span=word.span, sides=_sides(rows, cluster))
 
 
@@ -41,6 +47,7 @@ def _share(reader: Reader, word: Applied, rail_count: int) -> CablingSpec | None
     sink = reader.ev.sink
     entries = word.block.entries if word.block else ()
     ranges: dict[int, tuple[int, ...]] = {}
+    spans = {"share": word.span}
     taken: dict[int, tuple[int, Span]] = {}
     for entry in entries:
         rails = _share_rails(reader, entry, rail_count)
@@ -57,12 +64,15 @@ def _share(reader: Reader, word: Applied, rail_count: int) -> CablingSpec | None
                 if position in taken:
                     other, span = taken[position]
                     sink.error(
-                        "OPUS303", f"position {position} is given to rail {other} and to rail {rail}",
+                        "OPUS303",
+                        f"position {position} is given to rail {other} "
+                        + (f"and to rail {rail}" if other != rail else "twice"),
                         entry.value.span, f"rail {rail}", secondary=[Label(span, f"rail {other}")],
                     )  # fmt: skip
                     return None
                 taken[position] = rail, entry.value.span
             ranges[rail] = mine
+            spans[f"rail {rail}"] = entry.value.span
     missing = [rail for rail in range(rail_count) if rail not in ranges]
     if missing:
         listed = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
@@ -71,9 +81,7 @@ def _share(reader: Reader, word: Applied, rail_count: int) -> CablingSpec | None
             f"rails are 0..{rail_count - 1}",
         )  # fmt: skip
         return None
-    return CablingSpec(
-        kind=CablingKind.SHARE, share=tuple(sorted(ranges.items())), span=word.span, spans={"share": word.span}
-    )
+    return CablingSpec(kind=CablingKind.SHARE, share=tuple(sorted(ranges.items())), span=word.span, spans=spans)
 
 
 def _share_rails(reader: Reader, entry: Entry, rail_count: int) -> tuple[int, ...] | None:

@@ -3,7 +3,7 @@
 One file has a row for each NIC port: columns `node`, `gpu`, `port` and `position`, with `side` or `receive` where the
 optics ask for it. Several files are joined end to end: the first leads from NIC ports to `far`, the next ones
 from `near` to `far`, the last from `near` to `position`. `columns = { node = "Host", ... }` says how the columns
-are called. A node is its number, or a name that ends in it (`node12`).
+are called. A node is its number, or letters and then its number (`node12`).
 """
 
 import csv
@@ -17,7 +17,7 @@ from opusc.model.entities import Cable, Side
 from opusc.model.evaluate import Stop
 from opusc.model.loader import FileLoader
 from opusc.model.reader import Reader
-from opusc.model.values import Applied
+from opusc.model.values import Applied, Block
 from opusc.source import Source, Span
 
 __all__ = ["cables_from_csv"]
@@ -48,18 +48,25 @@ def _columns(reader: Reader, word: Applied) -> dict[str, str] | None:
     names = {name: name for name in (*_FIRST, *_LAST, "near", "far")}
     for entry in word.block.entries if word.block else ():
         found = reader.of(entry.value)
-        if entry.name != "columns" or found is None or not hasattr(found[0], "entries"):
-            reader.ev.sink.error("OPUS207", f"`csv` has no field `{entry.name}`", entry.span, "it takes `columns`")
+        if found is None:
             return None
-        for column in found[0].entries:
+        columns, span = found
+        if not isinstance(columns, Block):
+            reader.wrong("columns", columns, span, "a record", help='for example `columns = { node = "Host" }`')
+            return None
+        for column in columns.entries:
             text = reader.of(column.value)
-            if column.name not in names or text is None or not isinstance(text[0], str):
+            if column.name not in names:
                 reader.ev.sink.error(
                     "OPUS207", f"`columns` has no field `{column.name}`", column.span,
-                    help=f"columns: {', '.join(names)}; each is a text, the name in the file",
+                    help=f"columns: {', '.join(names)}",
                 )  # fmt: skip
                 return None
-            names[column.name] = text[0]
+            if text is None or not isinstance(text[0], str):
+                if text is not None:
+                    reader.wrong(column.name, *text, "a text, the name in the file")
+                return None
+            names[column.name] = text[0].strip()
     return names
 
 
@@ -111,17 +118,26 @@ def _read(
                 )  # fmt: skip
                 return None
         at = {ours: header.index(theirs) for ours, theirs in names.items() if theirs in header}
+        twice = next((names[ours] for ours in at if header.count(names[ours]) > 1), None)
+        if twice is not None:
+            sink.error("OPUS309", f"`{source.name}` has two columns `{twice}`", source.line_span(1), "the header")
+            return None
         found = []
+        line = rows.line_num
         for cells in rows:
-            line = rows.line_num
+            # A row whose cells hold line ends is named by its first line.
+            here, line = source.line_span(line + 1), rows.line_num
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(header):
-                sink.error(
-                    "OPUS309", f"{len(cells)} cells under {len(header)} columns", source.line_span(line), "this row"
-                )
+                sink.error("OPUS309", f"{len(cells)} cells under {len(header)} columns", here, "this row")
                 return None
-            found.append(({ours: cells[i].strip() for ours, i in at.items()}, source.line_span(line)))
+            row = {ours: cells[i].strip() for ours, i in at.items()}
+            empty = next((names[ours] for ours in wanted if not row[ours]), None)
+            if empty is not None:
+                sink.error("OPUS309", f"nothing stands under `{empty}`", here, "this row")
+                return None
+            found.append((row, here))
         if not found:
             sink.error("OPUS309", f"`{source.name}` has no rows", source.line_span(1), "only a header")
             return None
@@ -133,21 +149,28 @@ def _read(
 
 def _joined(reader: Reader, tables: list[list[tuple[Row, Span]]]) -> tuple[Cable, ...] | None:
     """Follow each NIC port through the panels to its position."""
-    sink = reader.ev.sink
     onward: list[dict[str, tuple[Row, Span]]] = []
     for table in tables[1:]:
         jacks: dict[str, tuple[Row, Span]] = {}
         for row, span in table:
             if row["near"] in jacks:
-                sink.error(
-                    "OPUS303", f"jack `{row['near']}` has two cables", span, "second",
-                    secondary=[Label(jacks[row["near"]][1], "first")],
-                )  # fmt: skip
+                _two_cables(reader, row["near"], span, jacks[row["near"]][1])
                 return None
             jacks[row["near"]] = row, span
         onward.append(jacks)
+    for table in tables[:-1]:
+        behind: dict[str, Span] = {}
+        for row, span in table:
+            if row["far"] in behind:
+                _two_cables(reader, row["far"], span, behind[row["far"]])
+                return None
+            behind[row["far"]] = span
     cables = list(_follow(reader, tables[0], onward))
     return None if None in cables else tuple(c for c in cables if c is not None)
+
+
+def _two_cables(reader: Reader, jack: str, span: Span, before: Span) -> None:
+    reader.ev.sink.error("OPUS303", f"jack `{jack}` has two cables", span, "second", secondary=[Label(before, "first")])
 
 
 def _follow(
@@ -181,7 +204,7 @@ def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
         if match is None:
             reader.ev.sink.error(
                 "OPUS309", f"`{_brief(text)}` is no {name}", last if name in _LAST else span,
-                "a whole number" + (", or a name that ends in one" if name == "node" else ""),
+                "a whole number" + (", or letters and then one: `node12`" if name == "node" else ""),
             )  # fmt: skip
             return None
         numbers[name] = int(match[1])

@@ -320,6 +320,8 @@ class Evaluator:
     def _call(self, node: tree.Call, scope: Scope, words: Sequence[str]) -> Value:
         if isinstance(node.function, tree.Name) and node.function.text in words:
             given = Bound(node.arguments[0], scope) if node.arguments else None
+            if len(node.arguments) > 1:
+                self.fail("OPUS205", f"`{node.function.text}` takes one value; several stand in a list", node.span)
             return Applied(node.function.text, node.span, given)
         function = self.evaluate(node.function, scope)
         if isinstance(function, Builtin):

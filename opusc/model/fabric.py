@@ -178,4 +178,13 @@ def _one_chassis(reader: Reader, rails: tuple[RailSpec, ...], stated: CablingSpe
             other.span, f"rail {other.index}", secondary=[Label(stated.span, "one chassis")],
         )  # fmt: skip
         return False
+    chassis = rails[0].switches[0]
+    for rail, positions in stated.share:
+        bad = next((position for position in positions if not 1 <= position <= chassis.radix), None)
+        if bad is not None:
+            reader.ev.sink.error(
+                "OPUS204", f"there is no position {bad}: `{chassis.name}` has positions 1..{chassis.radix:,}",
+                stated.at(f"rail {rail}"), f"rail {rail}", notes=["ranges include both ends"],
+            )  # fmt: skip
+            return False
     return True

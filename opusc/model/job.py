@@ -90,11 +90,7 @@ def _pipeline(reader: Reader, p: Parallelism) -> Pipeline:
     chunks = 1
     if word is not None and word.block is not None:
         entry = word.block.get("chunks")
-        others = [e for e in word.block.entries if e.name != "chunks"]
-        if others or kind is not PipelineKind.INTERLEAVED:
-            name = (others or list(word.block.entries))[0]
-            reader.ev.sink.error("OPUS207", f"`{word.word}` has no argument `{name.name}`", name.span, "unknown")
-        elif entry is not None and (found := reader.of(entry.value)):
+        if entry is not None and (found := reader.of(entry.value)):
             chunks = reader.as_count("chunks", *found, Count()) or 1
     elif kind is PipelineKind.INTERLEAVED:
         assert word is not None

@@ -6,7 +6,7 @@ from fractions import Fraction
 from opusc.diagnostics import Edit, Label
 from opusc.diagnostics.suggest import closest
 from opusc.model.evaluate import Evaluator, Stop
-from opusc.model.schema import KINDS, Choice, Count, FieldSpec, Measure
+from opusc.model.schema import APPLIED, ARGUMENTS, KINDS, Choice, Count, FieldSpec, Measure
 from opusc.model.units import DIMENSIONS, UNITS, Quantity, describe, show
 from opusc.model.values import Applied, Block, Bound, Entry, Interval, Value, kind_of
 from opusc.source import Span
@@ -243,7 +243,7 @@ class Reader:
 
     def as_word(self, name: str, value: Value, span: Span, words: Sequence[str]) -> Applied | None:
         if isinstance(value, Applied) and value.word in words:
-            return value
+            return value if self._arguments_fit(value) else None
         if isinstance(value, str) and (near := closest(value, words)):
             self.ev.sink.error(
                 "OPUS210",
@@ -255,6 +255,25 @@ class Reader:
             return None
         self.wrong(name, value, span, f"one of {', '.join(words)}")
         return None
+
+    def _arguments_fit(self, value: Applied) -> bool:
+        """Whether a word takes what was put to it."""
+        if value.argument is not None and value.word not in APPLIED:
+            self.ev.sink.error("OPUS207", f"`{value.word}` takes no value", value.argument.span, "not taken")
+            return False
+        if value.block is None:
+            return True
+        self.ev.requires += value.block.requires
+        allowed = ARGUMENTS.get(value.word, ())
+        takes = f"it takes {', '.join(f'`{a}`' for a in allowed)}" if allowed else "it takes none"
+        unknown = [entry for entry in value.block.entries if entry.name not in allowed]
+        for entry in unknown:
+            near = closest(entry.name, allowed)
+            self.ev.sink.error(
+                "OPUS207", f"`{value.word}` has no argument `{entry.name}`", entry.span,
+                f"did you mean `{near}`?" if near else takes,
+            )  # fmt: skip
+        return not unknown
 
     def text(self, name: str) -> str | None:
         found = self.value(name)

@@ -7,7 +7,20 @@ required, or demanded by whoever first needs it.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["KINDS", "TOPOLOGIES", "Choice", "Count", "FieldSpec", "FieldType", "Kind", "Measure", "Other", "Record"]
+__all__ = [
+    "APPLIED",
+    "ARGUMENTS",
+    "KINDS",
+    "TOPOLOGIES",
+    "Choice",
+    "Count",
+    "FieldSpec",
+    "FieldType",
+    "Kind",
+    "Measure",
+    "Other",
+    "Record",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,19 @@ class Kind:
 
 TOPOLOGIES = ("ring", "chain", "pairs", "edges", "rotor", "mesh", "hypercube", "flattened_butterfly")
 
+#: The fields of the words that have any: `interleaved { chunks = 2 }`.
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "flattened_butterfly": ("dims",),
+    "pairs": ("of",),
+    "edges": ("of",),
+    "interleaved": ("chunks",),
+    "share": ("rail",),
+    "explicit": ("of",),
+    "csv": ("columns",),
+}
+#: The words that stand before a value: `csv "cabling.csv"`.
+APPLIED = ("csv", "trace")
+
 _TIME = Measure("time", "ms")
 _RATE = Measure("bandwidth", "Gbps")
 _TEXT = Other("text")
@@ -115,7 +141,7 @@ _SWITCH = Kind(
             "crossbar joins side A (ingress) to side B (egress); any joins any two ports",
             True,
         ),
-        F("radix", Count(), "positions: of each side on a crossbar, in all on an `any` matrix", True),
+        F("radix", Count(most=1 << 20), "positions: of each side on a crossbar, in all on an `any` matrix", True),
         F("reconfigure", Record("reconfiguration"), "how long a change takes; needed by estimates, not by circuits"),
         F("insertion_loss", Measure("loss", "dB"), "loss of one light path through the switch"),
         F("power", Measure("power", "W"), "electrical power of the whole switch"),

@@ -28,13 +28,7 @@ def topology(reader: Reader, bound: Bound) -> TopologySpec | None:
 
 
 def _named(ev: Evaluator, word: Applied) -> TopologySpec | None:
-    allowed = {"flattened_butterfly": ("dims",), "pairs": ("of",), "edges": ("of",)}.get(word.word, ())
     given = {} if word.block is None else {entry.name: entry for entry in word.block.entries}
-    for name, entry in given.items():
-        if name not in allowed:
-            takes = f"it takes {', '.join(f'`{a}`' for a in allowed)}" if allowed else "it takes none"
-            ev.sink.error("OPUS207", f"`{word.word}` has no argument `{name}`", entry.span, takes)
-            return None
     missing = {"flattened_butterfly": "dims", "edges": "of"}.get(word.word)
     if missing is not None and missing not in given:
         ev.sink.error("OPUS209", f"`{word.word}` does not state `{missing}`", word.span, f"`{missing}` is missing")
