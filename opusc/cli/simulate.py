@@ -159,8 +159,10 @@ def _report(plan: "Plan", modelled: "Setting", found: "Estimate", width: int) ->
     out = labelled(job.name[:12], f"{what}; tp {shape.tp}, dp {shape.dp}, pp {job.parallelism.pp}", width)
     links = f"{_rate(rates.scale_up_rate)} inside a domain, {_rate(rates.ring_rate)} to each neighbour of a ring, "
     out += labelled("rates", links + f"{_rate(rates.join_rate)} between stages", width)
-    bytes_each = plural(shape.element, "byte")
-    out += labelled("assumed", f"{bytes_each} an element; as the published traces count (docs/time-model.md)", width)
+    counted = (
+        f"{plural(shape.element, 'byte')} an element, a multiply-add as one operation, attention scores as a few passes"
+    )
+    out += labelled("counted", f"{counted} (as in the published traces: docs/time-model.md)", width)
     out += labelled("all links", f"{fixed(Fraction(found.all_links.iteration, _MS), 3)} ms an iteration", width) + "\n"
     head = ("policy", "delay", "iteration", "overhead", "at zero", "added", "changes", "visible")
     rows = [
@@ -203,7 +205,10 @@ def _write(
     from opusc.schedule.simulation import simulate
 
     name = plan.model.job.name
-    files = {"overhead.csv": overhead_csv(found), "overhead.svg": overhead_svg(found, f"{name}: overhead")}
+    files = {
+        "overhead.csv": overhead_csv(found),
+        "overhead.svg": overhead_svg(found, f"{name}: overhead over an iteration with all links present"),
+    }
     for policy_name, policy in {"all_links": ALL_LINKS, **policies}.items():
         assert isinstance(policy, Policy)
         title = f"{name}: {policy_name}" + ("" if policy is ALL_LINKS else f", {_time(delay)} a change")

@@ -17,6 +17,9 @@ from opusc.source import Span
 
 __all__ = ["Setting", "dark", "setting"]
 
+_MOST_LAYERS = 20_000  # a million operations: seconds for each simulation
+_LEAST = 8  # bit/s: a byte a second
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -69,7 +72,7 @@ def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
     assert cluster.gpu is not None
     gpu = Accelerator(_known(cluster.gpu.peak), _known(cluster.gpu.memory_bandwidth) // 8)
     port = cluster.rail_nic.rate
-    scale_up = cluster.scale_up if cluster.scale_up is not None else port  # used by tp only, which demands it
+    scale_up = max(cluster.scale_up or 0, _LEAST)  # used by tp only, which demands it
     rates = Rates(scale_up // 8, port * _copies(plan, "dp") // 8, port * _copies(plan, "pp") // 8)
     layers = job.stages or (net.layers // p.pp,) * p.pp
     return Setting(shape, workload(job.name, shape, layers), gpu, rates)
@@ -122,6 +125,8 @@ def _unknown(plan: Plan) -> Iterator[tuple[str, Span]]:
         yield "tied embeddings", net.at("tied_embeddings")
     if job.stages is not None and 0 in job.stages:
         yield "a stage without layers", job.at("stages")
+    if net is not None and net.layers > _MOST_LAYERS:
+        yield f"{net.layers:,} layers, at most {_MOST_LAYERS:,}", job.at("model")
     if job.batch is not None and job.batch % p.dp:
         yield f"a batch of {job.batch} that does not divide over `dp = {p.dp}`", job.at("batch")
     strange = [found for phase in plan.phases for found in _unknown_phase(plan, phase)]
@@ -198,15 +203,20 @@ def _numbers(job: Job, sink: Diagnostics) -> NeuralNetwork | None:
         )  # fmt: skip
     else:
         for name, example in (("peak", "989 TFLOPS"), ("memory_bandwidth", "4800 GB/s")):
-            if not getattr(cluster.gpu, name):
+            if (getattr(cluster.gpu, name) or 0) < _LEAST:
                 _demand(
                     sink, f"`{name}` of GPU `{cluster.gpu.name}`", cluster.at("gpu"), "compute is a roofline of both",
                     f"state it, for example `gpu = ... {{ {name} = {example} }}`",
                 )  # fmt: skip
-    if cluster.scale_up is None and job.parallelism.tp > 1:
+    if (cluster.scale_up or 0) < _LEAST and job.parallelism.tp > 1:
         _demand(
             sink, f"`scale_up` of cluster `{cluster.name}`", cluster.span, "tensor parallelism runs over it",
             "state the bandwidth of a GPU in its domain, for example `scale_up = 450 GB/s`",
+        )  # fmt: skip
+    if cluster.rail_nic.rate < _LEAST:
+        _demand(
+            sink, f"a `rate` of at least {_LEAST} bps of the NIC", cluster.rail_nic.span, "rings and joins run over it",
+            "state the rate of one port and direction, for example `rate = 400 Gbps`",
         )  # fmt: skip
     return net
 

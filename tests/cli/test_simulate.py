@@ -151,6 +151,10 @@ def test_drawings_show_each_stage_and_each_policy(tmp_path: Path, capsys: pytest
         ("ports = 2", "ports = 1", "phase `dp` in 2 steps"),
         ("policy       = provisioned", "phase dp { topology = mesh }", "phase `dp` as a mesh"),
         ("policy       = provisioned", "schedule = [pp, dp]", "a stated `schedule`"),
+        ("models.llama3_70b", "models.llama3_70b { layers = 2000000 }", "2,000,000 layers"),
+        ("models.llama3_70b", "models.llama3_70b { tied_embeddings = true }", "tied embeddings"),
+        ("models.llama3_70b", "models.llama3_70b { experts = 8 }", "layers with experts"),
+        ("policy       = provisioned", "stages = [80, 0]", "a stage without layers"),
     ],
 )
 def test_what_is_not_modelled_is_refused_by_name(
@@ -170,6 +174,9 @@ def test_what_is_not_modelled_is_refused_by_name(
         ("  model        = models.llama3_70b\n", "", "`model`"),
         ("  gpu           = gpus.h200\n", "", "`gpu`"),
         ("  scale_up      = 450 GB/s\n", "", "`scale_up`"),
+        ("450 GB/s", "1 bps", "`scale_up`"),
+        ("rate = 400 Gbps", "rate = 1 bps", "`rate`"),
+        ("gpus.h200", "gpus.h200 { memory_bandwidth = 1 bps }", "`memory_bandwidth`"),
         (", reconfigure = { settle = 10 ms, relock = 0 ms }", "", "`settle` and `relock`"),
     ],
 )
@@ -210,3 +217,27 @@ def test_spare_ports_repeat_the_circuits_and_their_rate(tmp_path: Path, capsys: 
     """Two stages and four ports: rings have two circuits to each neighbour, the join of the stages four."""
     _, out, _ = simulate(capsys, changed(tmp_path, ("ports = 2", "ports = 4")))
     assert "100.0 GB/s to each neighbour of a ring, 200.0 GB/s between stages" in re.sub(r"\s+", " ", out)
+
+
+def test_stages_may_have_different_numbers_of_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With one micro-batch stages take turns, so the iteration stays; but a stage with more layers computes longer."""
+
+    def links(*edits: tuple[str, str]) -> dict[str, str]:
+        assert simulate(capsys, changed(tmp_path, *edits), "-o", str(tmp_path / "out"))[0] == 0
+        return next(csv.DictReader((tmp_path / "out" / "overhead.csv").read_text().splitlines()))
+
+    even = links()
+    assert links(("policy       = provisioned", "stages = [40, 40]")) == even
+    uneven = links(("policy       = provisioned", "stages = [50, 30]"))
+    assert uneven["iteration_ps"] == even["iteration_ps"]
+    assert int(uneven["exposed_stage_0_ps"]) < int(even["exposed_stage_0_ps"])
+
+
+def test_a_network_states_its_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = "network mine { layers = 4, width = 512, heads = 8 }"
+    code, found = codes(capsys, changed(tmp_path, ("models.llama3_70b", "mine"), add=bare))
+    assert code == 1
+    names = ("feed_forward", "vocabulary", "sequence", "gated")
+    assert sorted(found) == sorted(("OPUS431", f"the time model needs `{name}` of network `mine`") for name in names)
+    full = bare.replace("heads = 8", "heads = 8, feed_forward = 2048, vocabulary = 1000, sequence = 128, gated = false")
+    assert codes(capsys, changed(tmp_path, ("models.llama3_70b", "mine"), add=full)) == (0, [])

@@ -23,7 +23,7 @@ SAMPLE = published.sample()
 def test_the_sample_meets_every_limit() -> None:
     cells = published.all_cells(SAMPLE["runs"])
     print("\n" + published.show(cells))
-    assert len(cells) == 95
+    assert len(cells) == 98
     assert [str(cell) for cell in cells if not cell.good] == []
 
 
@@ -39,25 +39,16 @@ def test_all_published_runs_meet_every_limit(shared: Path) -> None:
     [{"reduce_passes": 0}, {"chunks": 1}, {"recovery": 0}, {"latency": 0, "recovery": 0}],
     ids=["no reduction cost", "one chunk", "links free at once", "no latency"],
 )
-def test_without_a_mechanism_of_the_rings_the_gate_breaks(shared: Path, fault: dict[str, int]) -> None:
-    assert _missed(published.reference(shared / "reference"), fault)
+def test_without_a_mechanism_of_the_rings_the_gate_breaks(fault: dict[str, int]) -> None:
+    assert _missed(SAMPLE["runs"], fault)
 
 
-def test_without_the_reduction_cost_the_sample_breaks() -> None:
-    assert _missed(SAMPLE["runs"], {"reduce_passes": 0})
-    assert not _missed(SAMPLE["runs"], {})
-
-
-def test_without_the_vote_the_gate_breaks(shared: Path) -> None:
+def test_without_the_vote_the_gate_breaks() -> None:
     """Members that ask only when the ring is not there never expose the reductions: no cost at zero delay."""
     voteless = [replace(policy, rendezvous=Rendezvous.AT_CHANGE) for policy in (ON_DEMAND, PROVISIONED)]
-    missed = [
-        cell.run
-        for run in published.reference(shared / "reference")
-        for cell in published.iteration_cells(run, published.program(run), *voteless)
-        if not cell.good
-    ]
-    assert {"fig14-dp4", "fig14-dp8", "fig14-dp16", "fig14-gb200-dp16"} <= set(missed)
+    run = next(run for run in SAMPLE["runs"] if run["name"] == "fig14-gb200-dp16")
+    cells = list(published.iteration_cells(run, published.program(run), *voteless))
+    assert [cell.what for cell in cells if not cell.good] == ["on demand, 10 ms", "provisioned, 10 ms"]
 
 
 def _missed(runs: list[dict[str, Any]], fault: dict[str, int]) -> list[str]:
@@ -133,16 +124,19 @@ def test_layers_and_stages_of_all_traces_are_the_published_operations(shared: Pa
 
 
 def test_the_tables_of_the_documentation_are_these_figures() -> None:
-    """The rows of fig12 and fig13 in docs/time-model.md, digit by digit."""
+    """The rows of the sample in docs/time-model.md, digit by digit."""
     page = (Path(__file__).parents[2] / "docs" / "time-model.md").read_text()
     whats = ("all links", "circuits, zero delay", "on demand, 10 ms", "provisioned, 10 ms")
     for run in SAMPLE["runs"]:
         made = published.program(run)
         found = {cell.what: cell for cell in published.iteration_cells(run, made)}
-        cells = [found[what] for what in whats]
-        shown = [f"{c.ours:,.2f} / {c.published:,.2f} ({(c.ours / c.published - 1) * 100:+.3f} %)" for c in cells]
+        cells = [found.get(what) for what in whats]
+        shown = [
+            f"{c.ours:,.2f} / {c.published:,.2f} ({(c.ours / c.published - 1) * 100:+.3f} %)" if c else ""
+            for c in cells
+        ]
         assert f"| {run['name']} | {' | '.join(shown)} |" in page
-        for label, _ in published.POLICIES:
+        for label, _ in published.POLICIES if len(run["reconfig_ms"]) > 1 else ():
             added = [c for c in published.sweep_cells(run, made) if c.what.startswith(label) and "added" in c.what]
             shown = [f"{c.ours:,.2f} / {c.published:,.2f}" for c in added]
             assert f"| {run['name']}, {label} | {' | '.join(shown)} |" in page
