@@ -24,6 +24,7 @@ CODES: dict[str, Code] = {
     "OPUS005": Code("open-text", "A text has no closing quote"),
     "OPUS006": Code("interpolation", "A brace in a text starts no expression"),
     "OPUS007": Code("foreign-notation", "The notation of another language"),
+    "OPUS008": Code("formatting-changes-meaning", "Formatting would change the program"),
     "OPUS009": Code("too-large", "The text is too large or nests too deeply"),
     "OPUS101": Code("unknown-name", "A name that nothing declares"),
     "OPUS102": Code("declared-twice", "Two declarations have one name"),

@@ -35,6 +35,7 @@ class Builder:
     """Builds the nodes of one source. `parse_inner` parses the expressions inside strings."""
 
     DEPTH = 100
+    DIGITS = 400
 
     def __init__(
         self,
@@ -281,8 +282,11 @@ class Builder:
         return names, self.expression(iterable), self._maybe(condition, self._only)
 
     def _number(self, token: Node) -> tree.Number:
-        text = str(token)
-        return tree.Number(Fraction(text.replace("_", "")), text, span=self.span(token))
+        text, span = str(token), self.span(token)
+        if len(text) > self.DIGITS:
+            self.sink.error("OPUS009", f"a number of more than {self.DIGITS} digits", span, "too long")
+            return tree.Number(Fraction(0), "0", span=span)
+        return tree.Number(Fraction(text.replace("_", "")), text, span=span)
 
     def _string(self, token: Node) -> tree.String:
         span = self.span(token)

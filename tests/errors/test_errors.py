@@ -3,7 +3,7 @@
 A program or a page's block may need more than `opusc check`: a line `# opusc: -t astra-sim -D dp=3` in it
 gives further arguments; with `-t` it is compiled, with `simulate` first it is simulated. Files that programs
 read (`use`, CSV) stand in this directory, which is the project root of pages' blocks too. Codes of opusc's own
-failures (9xx) have a page but no program: tests/cli injects them. So do codes of the proofs (5xx), which no
+failures (008, 9xx) have a page but no program: tests/cli and tests/syntax inject them. So do codes of the proofs (5xx), which no
 program can cause while opusc is right: tests/verify breaks plans to see them.
 """
 
@@ -21,7 +21,7 @@ from opusc.diagnostics.codes import CODES
 HERE = Path(__file__).parent
 PAGES = HERE.parents[1] / "docs" / "errors"
 PROGRAMS = sorted(HERE.glob("OPUS*.opus"))
-USER_CODES = [code for code in CODES if not code.startswith(("OPUS5", "OPUS9"))]
+USER_CODES = [code for code in CODES if not code.startswith(("OPUS008", "OPUS5", "OPUS9"))]
 HEADINGS = ["## What it does", "## Why", "## Example", "## Instead"]
 BLOCK = re.compile(r"^```opus\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

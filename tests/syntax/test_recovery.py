@@ -173,3 +173,7 @@ def test_deep_nesting_is_refused(text: str) -> None:
 
 def test_a_file_that_is_too_large_is_refused() -> None:
     assert [d.code for d in messages("opus 1\n" + "# x\n" * 1_100_000)[1]] == ["OPUS009"]
+
+
+def test_a_number_that_is_too_long_is_refused() -> None:
+    assert [d.code for d in messages(f"opus 1\nlet a = {'9' * 5000}\n")[1]] == ["OPUS009"]
