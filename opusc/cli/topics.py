@@ -58,7 +58,8 @@ def _units(width: int) -> str:
     for unit in UNITS.values():
         by_dimension.setdefault(describe(unit.dimension), []).append(unit.name)
     out = "".join(labelled(dimension, ", ".join(found), width, column=14) for dimension, found in by_dimension.items())
-    return out + "\n1 GB is 10^9 bytes, 1 GiB 2^30; a byte is 8 bits, so 200 Gbps are 25 GB/s.\n"
+    note = "1 GB is 10^9 bytes, 1 GiB 2^30; a byte is 8 bits, so 200 Gbps are 25 GB/s."
+    return out + "\n" + labelled("", note, width, column=0)
 
 
 def _functions(width: int) -> str:
