@@ -77,7 +77,14 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
         _decide(pending, found.row(own_policy, own_delay), sink, options.format)
     messages.add(list(sink))
     if options.output is not None:
-        _write(Path(options.output), plan, modelled, found, {n: known[n] for n in names}, own_delay or max(delays))
+        _write(
+            Path(options.output),
+            plan,
+            modelled,
+            found,
+            {n: known[n] for n in names},
+            max(delays) if own_delay is None else own_delay,
+        )
         if options.format == "text":
             files = "overhead.csv, overhead.svg, " + ", ".join(f"timeline-{name}.svg" for name in ["all_links", *names])
             sys.stdout.write(labelled("wrote", f"{options.output}/ {files}", terminal.width()))

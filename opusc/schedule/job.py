@@ -113,6 +113,8 @@ def _unknown(plan: Plan) -> Iterator[tuple[str, Span]]:
     for axis in ("cp", "ep"):
         if getattr(p, axis) > 1:
             yield f"`{axis} = {getattr(p, axis)}`", p.at(axis)
+    if p.dp == 1:
+        yield "a job without data parallelism: its circuits never change", p.at("dp")
     if p.split:
         yield "`dp` in two parts", p.at("dp")
     if job.sharding != "none":

@@ -36,7 +36,7 @@ RECEIVE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """`size` counts the bytes that pass through memory."""
+    """`flops` operations; `size` counts the bytes that pass through memory."""
 
     flops: int
     size: int
@@ -44,6 +44,9 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
+    """Among the ranks of an axis, `tp` or `dp`. `size`: bytes of a member's shard for an all-gather, of the whole
+    buffer for the others."""
+
     axis: str
     algorithm: Algorithm
     size: int
@@ -60,11 +63,15 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
+    """Ends when the send that names it has arrived; takes no unit of the rank."""
+
     source: int
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
+    """One thing that a rank does, once the operations in `after` have ended."""
+
     name: str
     work: Compute | Collective | Send | Receive
     after: tuple[str, ...] = ()
@@ -82,6 +89,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class LoweredStage:
+    """Operations of one rank of a stage as columns: kind, duration (ps), operations that wait for it, how many it waits
+    for, the other stage of a send or receive and the receive that a send completes (-1 for none)."""
+
     names: tuple[str, ...]
     kinds: tuple[int, ...]
     durations: tuple[int, ...]

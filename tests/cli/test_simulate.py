@@ -148,6 +148,7 @@ def test_drawings_show_each_stage_and_each_policy(tmp_path: Path, capsys: pytest
         ("batch        = 64", "batch        = 63", "a batch of 63"),
         ("tp = 8, dp = 4, pp = 2", "tp = 8, cp = 2, dp = 2, pp = 2", "`cp = 2`"),
         ("tp = 8, dp = 4, pp = 2", "tp = 4, dp = 8, pp = 2", "several ranks of a group in one domain"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 8, pp = 2", "a job without data parallelism"),
         ("ports = 2", "ports = 1", "phase `dp` in 2 steps"),
         ("policy       = provisioned", "phase dp { topology = mesh }", "phase `dp` as a mesh"),
         ("policy       = provisioned", "schedule = [pp, dp]", "a stated `schedule`"),
