@@ -290,7 +290,8 @@ class Evaluator:
             if entry is not None:
                 return self.bound(entry.value)
             known = [e.name for e in value.entries]
-            self._no_member(node, f"{kind_of(value)} `{value.name}` does not state `{name}`", known)
+            what = f"{value.kind} `{value.name}`" if value.name else f"this {value.kind or 'record'}"
+            self._no_member(node, f"{what} does not state `{name}`", known)
         self.fail("OPUS101", f"{kind_of(value)} has no fields", node.span, scope=scope)
 
     def _no_member(self, node: tree.Attribute, message: str, known: list[str]) -> NoReturn:
@@ -332,9 +333,12 @@ class Evaluator:
                 self.fail("OPUS205", f"`{function.name}`: {error}", node.span, scope=scope)
         if not isinstance(function, Function):
             self.fail("OPUS205", f"{kind_of(function)} cannot be called", node.function.span, scope=scope)
-        if len(function.parameters) != len(node.arguments):
-            wanted = len(function.parameters)
-            self.fail("OPUS205", f"`{function.name}` takes {wanted} values, not {len(node.arguments)}", node.span)
+        wanted = len(function.parameters)
+        if wanted != len(node.arguments):
+            values = "1 value" if wanted == 1 else f"{wanted} values"
+            self.fail("OPUS205", f"`{function.name}` takes {values}, not {len(node.arguments)}", node.span)
+        if len(set(function.parameters)) < wanted:
+            self.fail("OPUS102", f"two parameters of `{function.name}` have one name", function.body.span)
         if any(function is other for other in self.calls):
             self.fail("OPUS103", f"`{function.name}` calls itself", node.span, help="the language has no recursion")
         inner = Scope(function.scope)

@@ -116,13 +116,14 @@ def _overrides(reader: Reader, count: int, common: Bound | None) -> dict[int, Bo
     where: dict[int, Entry] = {}
     for entry in reader.all("rail"):
         if entry.selection is None:
-            reader.ev.sink.error(
-                "OPUS207",
-                "`rail` needs a selection",
-                entry.span,
-                "which rails?",
-                help="for example `rail[0..3] = { ... }`",
-            )
+            if not entry.label:  # which is an error of its own
+                reader.ev.sink.error(
+                    "OPUS207",
+                    "`rail` needs a selection",
+                    entry.span,
+                    "which rails?",
+                    help="for example `rail[0..3] = { ... }`",
+                )
             continue
         for index in reader.as_indices("rail", entry.selection) or ():
             if not 0 <= index < count:

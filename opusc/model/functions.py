@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from opusc.model.operators import BITS, LONGEST, Unfit, apply
+from opusc.model.units import Quantity
 from opusc.model.values import Interval, Value, kind_of, size_of
 
 __all__ = ["FUNCTIONS", "Signature", "Spend"]
@@ -148,6 +149,8 @@ def _zip(a: Value, b: Value) -> Value:
 
 
 def _absolute(value: Value) -> Value:
+    if isinstance(value, Quantity) and value.dimension.logarithm != "level":
+        return Quantity(abs(value.value), value.dimension)
     return apply("-", 0, value) if apply("<", value, 0) else value
 
 
@@ -157,7 +160,7 @@ FUNCTIONS: dict[str, Signature] = {
     "product": Signature("list", "the elements multiplied; 1 for none", _fold("*", 1)),
     "min": Signature("value...", "the smallest of the values, or of one list", _extreme("<")),
     "max": Signature("value...", "the largest of the values, or of one list", _extreme(">")),
-    "abs": Signature("number", "the number without its sign", _absolute),
+    "abs": Signature("number", "the number or quantity without its sign", _absolute),
     "floor": Signature("number", "the largest whole number not above", _round(floor)),
     "ceil": Signature("number", "the smallest whole number not below", _round(ceil)),
     "power": Signature("base, exponent", "base multiplied by itself, exponent times", _power),

@@ -11,7 +11,7 @@ from opusc.model.units import DIMENSIONS, UNITS, Quantity, describe, show
 from opusc.model.values import Applied, Block, Bound, Entry, Interval, Value, kind_of
 from opusc.source import Span
 
-__all__ = ["Reader"]
+__all__ = ["Reader", "a_block"]
 
 
 class Reader:
@@ -334,10 +334,15 @@ class Reader:
             return None
         value, span = found
         if not isinstance(value, Block) or (value.kind and value.kind != kind):
-            self.wrong(name, value, span, f"a {kind}")
+            self.wrong(name, value, span, a_block(kind, name, value))
             return None
         elsewhere = value.span.source is not span.source
         return Reader(self.ev, value, kind, value.name or name, used=span if elsewhere else None)
+
+
+def a_block(kind: str, name: str, value: Value) -> str:
+    """What a field that holds a block needs instead of a value, for messages."""
+    return "a block of fields" if kind == name and not isinstance(value, Block) else f"a {kind}"
 
 
 def _in_other_words(value: Fraction, type_: Measure) -> str:

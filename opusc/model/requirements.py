@@ -5,6 +5,7 @@ checked for its units and kept as "not checked", with a function that decides it
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 
 from opusc.diagnostics import Diagnostics, Edit
@@ -12,7 +13,7 @@ from opusc.model.entities import Decision, Requirement
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.operators import shown
 from opusc.model.units import DIMENSIONS, UNITS, Quantity
-from opusc.model.values import Scope, Thunk, Value
+from opusc.model.values import Block, Builtin, Function, Module, Scope, Thunk, Value, kind_of
 from opusc.source import Span
 from opusc.syntax import tree
 
@@ -49,15 +50,19 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
                 help="the plan lists it as not checked",
             )
             return Requirement(text=text, checked=False, needs=needs, decide=_decision(node, scope), span=node.span)
-        if ev.truth(node.condition, scope):
+        holds = ev.truth(node.condition, scope)
+        message = ev.evaluate(node.message, scope) if node.message else ""
+        if not isinstance(message, str):
+            assert node.message is not None
+            ev.fail("OPUS201", f"a text is needed after `else`, not {kind_of(message)}", node.message.span)
+        if holds:
             return Requirement(text=text, checked=True, span=node.span)
-        message = ev.evaluate(node.message, scope) if node.message else None
     except Stop:
         return None
     values = _values(ev, node.condition, scope)
     ev.sink.error(
         "OPUS421",
-        f"required, and not so: `{text}`" + (f": {message}" if isinstance(message, str) else ""),
+        f"required, and not so: `{text}`" + (f": {message}" if message else ""),
         node.condition.span,
         "does not hold",
         notes=[f"{name} = {value}" for name, value in values.items()],
@@ -91,33 +96,42 @@ def _decision(node: tree.Require, scope: Scope) -> Decision:
 
 
 def _measured(name: tree.Name, scope: Scope) -> bool:
-    return name.text in MEASURED and scope.find(name.text) is None
+    return name.text in MEASURED and isinstance(scope.find(name.text), Builtin | None)
 
 
 def _names(node: object) -> list[tree.Name]:
-    """Every name in an expression, left to right."""
-    if isinstance(node, tree.Name):
-        return [node]
-    if isinstance(node, tree.Attribute):
-        return _names(node.value)
-    found: list[tree.Name] = []
-    for child in getattr(node, "__dataclass_fields__", {}):
-        value = getattr(node, child)
-        for item in value if isinstance(value, tuple) else (value,):
-            if hasattr(item, "__dataclass_fields__") and not isinstance(item, Span):
-                found += _names(item)
-    return found
+    """Every name in an expression, left to right; names of fields are none."""
+    return [found for found in _inside(node, (tree.Name,)) if isinstance(found, tree.Name)]
+
+
+def _inside(node: object, kinds: tuple[type, ...]) -> list[tree.Expression]:
+    """The outermost parts of an expression that are of some kinds, left to right."""
+    if isinstance(node, kinds):
+        return [node]  # type: ignore[list-item]
+    if isinstance(node, tuple):
+        return [found for item in node for found in _inside(item, kinds)]
+    if isinstance(node, tree.Attribute | tree.Field):
+        return _inside(node.value, kinds)
+    if isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
+        return _inside(node.arguments, kinds)  # `power(2, 3)` is the function, `power` a result
+    if isinstance(node, Span) or not hasattr(node, "__dataclass_fields__"):
+        return []
+    return [found for child in node.__dataclass_fields__ for found in _inside(getattr(node, child), kinds)]
 
 
 def _values(ev: Evaluator, node: tree.Expression, scope: Scope) -> dict[str, str]:
+    """The names and fields in a condition, with their values; blocks, modules and functions have none to show."""
     found: dict[str, str] = {}
-    for name in _names(node):
-        if scope.find(name.text) is None:
+    for name in _inside(node, (tree.Name, tree.Attribute)):
+        root = name
+        while isinstance(root, tree.Attribute):
+            root = root.value
+        if not isinstance(root, tree.Name) or scope.find(root.text) is None:
             continue  # a variable of a comprehension
-        try:
-            found[name.text] = shown(ev.evaluate(name, scope))
-        except Stop:
-            continue
+        with suppress(Stop):
+            value = ev.evaluate(name, scope)
+            if not isinstance(value, Block | Module | Builtin | Function):
+                found[name.span.text] = shown(value)
     return found
 
 

@@ -5,7 +5,7 @@ reads every field of every declared block by its type alone, used or not; what w
 """
 
 from opusc.model.evaluate import Evaluator
-from opusc.model.reader import Reader
+from opusc.model.reader import Reader, a_block
 from opusc.model.schema import Choice, Count, Measure, Record
 from opusc.model.values import Block, Bound, Entry, Scope
 
@@ -37,7 +37,7 @@ def _sweep_record(reader: Reader, entry: Entry, kind: str) -> None:
         return
     value, span = found
     if not isinstance(value, Block) or (value.kind and value.kind != kind):
-        reader.wrong(entry.name, value, span, f"a {kind}")
+        reader.wrong(entry.name, value, span, a_block(kind, entry.name, value))
     elif not value.name:  # declared blocks are swept where they are declared
         sweep(reader.ev, value, kind, entry.name)
 

@@ -28,6 +28,8 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         after = len(source.line_text(1))
         line = f"use std.{name}"
         return "a module that is not used", f"add `{line}`", [Edit(Span(source, after, after), f"\n\n{line}")]
+    if name in _PLACES:
+        return f"known {_PLACES[name]} only", "", []
     near = closest(name, [*words, *scope.visible()])
     field = None if words or near else _field_of(name)
     if field is not None:
@@ -39,6 +41,14 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         f"one of: {', '.join(words)}" if words else "",
         [Edit(node.span, near)] if near and same else [],
     )
+
+
+#: Variables that are bound in some fields only.
+_PLACES = {
+    **dict.fromkeys(("rail", "plane", "block"), "in the `switch` of a fabric"),
+    **dict.fromkeys(("size", "members"), "in the edges of a topology"),
+    "position": "in the port names of a switch",
+}
 
 
 def _field_of(word: str) -> str | None:

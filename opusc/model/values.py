@@ -222,7 +222,8 @@ def kind_of(value: "Value") -> str:
         case str():
             return "a text"
         case Quantity():
-            return f"a {describe(value.dimension)}"
+            known = describe(value.dimension)
+            return "a quantity of another dimension" if known == "another dimension" else f"a {known}"
         case Interval():
             return "a range"
         case tuple():

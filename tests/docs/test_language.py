@@ -1,6 +1,6 @@
 """docs/language.md says what the compiler does: its programs are compiled, its tables are the compiler's own.
 
-A comment before a block says more of it: `fails: CODE` that it is refused with this code alone, `file: NAME`
+A comment before a block says more of it: `says: CODE` that this code, and no other, is said of it, `file: NAME`
 that later blocks read it under that name, `reads: NAMES` that this one does.
 """
 
@@ -18,7 +18,7 @@ from opusc.model.units import UNITS
 from tests.docs.tables import PAGE, TABLES, filled
 
 TEXT = PAGE.read_text(encoding="utf-8")
-BLOCK = re.compile(r"(?:^<!-- (fails|file|reads): ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^<!-- (says|file|reads): ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: A job for blocks that have none, with no standard module, so that nothing is used twice.
 JOB = """
@@ -54,7 +54,7 @@ def messages(program: Example, folder: Path) -> list[str]:
 @pytest.mark.parametrize("program", PROGRAMS, ids=[f"{number}" for number in range(1, len(PROGRAMS) + 1)])
 def test_every_program_does_what_the_page_says(program: Example, tmp_path: Path) -> None:
     found = messages(program, tmp_path)
-    if program.mark == "fails":
+    if program.mark == "says":
         assert {message.split()[0] for message in found} == {program.value}, found
     else:
         assert found == []
@@ -64,7 +64,7 @@ def test_every_block_is_a_whole_program_a_file_or_marked_as_neither() -> None:
     assert TEXT.count("\n```") == 2 * len(BLOCKS)
     for block in BLOCKS:
         assert block.language in ("opus", "csv", "text")
-        assert block.mark in ("", "fails", "file", "reads")
+        assert block.mark in ("", "says", "file", "reads")
         if block.language == "opus":
             assert block.text.startswith("opus 1\n")
     assert set(FILES) == {name for block in BLOCKS if block.mark == "reads" for name in block.value.split()}
