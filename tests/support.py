@@ -32,7 +32,9 @@ from opusc.source import Source, Span
 HERE = Span(Source("<test>", "opus 1\n"), 0, 6)
 
 
-def phase(name: str, axes: tuple[str, ...], topology: str, traffic: Traffic = Traffic.REDUCTION, **spec: Any) -> PhaseSpec:
+def phase(
+    name: str, axes: tuple[str, ...], topology: str, traffic: Traffic = Traffic.REDUCTION, **spec: Any
+) -> PhaseSpec:
     return PhaseSpec(
         name=name, axes=axes, topology=TopologySpec(name=topology, span=HERE, **spec), traffic=traffic, span=HERE
     )
