@@ -17,18 +17,19 @@ UNLIKELY_PORT = 1_600_000_000_000
 def switch(reader: Reader) -> SwitchKind | None:
     matrix, radix = reader.choice("matrix"), reader.count("radix")
     times = reader.sub("reconfigure", "reconfiguration")
+    parts = {name: times.measure(name) if times else None for name in ("settle", "relock", "control")}
     driver = reader.choice("driver")
     values = {name: reader.measure(name) for name in ("insertion_loss", "power", "price")}
     address, blocked = reader.text("address"), reader.indices("blocked") or ()
     if matrix is None or radix is None:
         return None
-    for position in blocked:
-        if not 1 <= position <= radix:
-            reader.ev.sink.error(
-                "OPUS204",
-                f"position {position} cannot be blocked: `{reader.what}` has positions 1..{radix}",
-                reader.spans()["blocked"],
-            )
+    bad = next((position for position in blocked if not 1 <= position <= radix), None)
+    if bad is not None:
+        reader.ev.sink.error(
+            "OPUS204",
+            f"position {bad} cannot be blocked: `{reader.what}` has positions 1..{radix}",
+            reader.spans()["blocked"],
+        )
     if address is not None and "@" in address:
         reader.ev.sink.error(
             "OPUS304",
@@ -42,9 +43,6 @@ def switch(reader: Reader) -> SwitchKind | None:
         name=reader.text("name") or reader.block.name or "switch",
         matrix=Matrix(matrix.word),
         radix=radix,
-        settle=times.measure("settle") if times else None,
-        relock=times.measure("relock") if times else None,
-        control=times.measure("control") if times else None,
         driver=driver.word if driver else None,
         address=address,
         blocked=tuple(sorted(set(blocked))),
@@ -52,6 +50,7 @@ def switch(reader: Reader) -> SwitchKind | None:
         egress_names=_port_names(reader, "egress_name", radix),
         span=reader.block.span,
         spans=reader.spans(),
+        **parts,
         **values,
     )
 
