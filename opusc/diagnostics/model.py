@@ -74,7 +74,7 @@ class Diagnostics:
         self._found: dict[tuple[str, Span, str], Diagnostic] = {}
 
     def add(self, diagnostic: Diagnostic) -> None:
-        if len(self._found) < self.LIMIT or diagnostic.severity is Severity.ERROR and not self.has_errors:
+        if len(self._found) < self.LIMIT or (diagnostic.severity is Severity.ERROR and not self.has_errors):
             self._found.setdefault((diagnostic.code, diagnostic.span, diagnostic.message), diagnostic)
 
     def error(

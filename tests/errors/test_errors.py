@@ -3,8 +3,8 @@
 A program or a page's block may need more than `opusc check`: a line `# opusc: -t astra-sim -D dp=3` in it
 gives further arguments; with `-t` it is compiled, with `simulate` first it is simulated. Files that programs
 read (`use`, CSV) stand in this directory, which is the project root of pages' blocks too. Codes of opusc's own
-failures (008, 9xx) have a page but no program: tests/cli and tests/syntax inject them. So do codes of the proofs (5xx), which no
-program can cause while opusc is right: tests/verify breaks plans to see them.
+failures (008, 9xx) have a page but no program: tests/cli and tests/syntax inject them. So do codes of the proofs
+(5xx), which no program can cause while opusc is right: tests/verify breaks plans to see them.
 """
 
 import json
