@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 __all__ = ["closest", "distance"]
 
+#: Bounds of the work for one suggestion: longer names have none, and no more candidates are looked at.
+LONGEST, MOST = 60, 1000
+
 
 def distance(a: str, b: str) -> int:
     """Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, swap neighbours."""
@@ -31,6 +34,9 @@ def closest(name: str, candidates: Iterable[str]) -> str | None:
         if candidate.casefold() == name.casefold():
             return candidate
     limit = max(len(name) // 3, 1)
-    scored = [(distance(name, candidate), at) for at, candidate in enumerate(pool)]
+    if len(name) > LONGEST:
+        return None
+    near = [candidate for candidate in pool if abs(len(candidate) - len(name)) <= limit][:MOST]
+    scored = [(distance(name, candidate), at) for at, candidate in enumerate(near)]
     best = min(scored, default=(limit + 1, 0))
-    return pool[best[1]] if best[0] <= limit else None
+    return near[best[1]] if best[0] <= limit else None

@@ -184,6 +184,8 @@ class Evaluator:
         return thunk.value
 
     def unknown(self, node: tree.Name, scope: Scope, words: Sequence[str]) -> NoReturn:
+        if len(self.sink) >= self.sink.LIMIT and self.sink.has_errors:
+            raise Stop  # it would not be kept, and suggestions take time
         label, help, fix = meant_name(node, scope, words)
         self.fail("OPUS101", f"unknown name `{node.text}`", node.span, label, help=help, fix=fix)
 

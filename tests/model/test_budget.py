@@ -76,3 +76,12 @@ def test_what_needs_itself_is_refused_once_even_where_nothing_uses_it(before: st
 
 def test_a_function_may_be_applied_to_its_own_result() -> None:
     right(requiring("f(f(f(1))) == 4", "let f(x) = x + 1\n"))
+
+
+def test_many_unknown_names_are_soon_told() -> None:
+    """A suggestion for each out of all others would take minutes."""
+    names = "".join(f"let a{i} = b{i}\n" for i in range(4000))
+    found = codes(requiring("true", names))
+    assert set(found) == {"OPUS101"}
+    long = "x" * 100_000
+    assert codes(requiring("true", f"let {long}y = 1\nlet a = {long}z\n")) == ["OPUS101"]
