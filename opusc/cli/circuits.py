@@ -48,7 +48,7 @@ def circuits_of(plan: Plan, phase: PlannedPhase, rank: int) -> Iterator[UsedCirc
     """The circuits of a phase that carry a rank's own traffic: at its GPU, and at the GPUs that relay for it."""
     r = plan.relays
     places = {int(plan.gpu_of_rank[rank]): frozenset(part.index for part in plan.parts)}
-    for via in np.unique(r.via[r.rank == rank]).tolist():
+    for via in sorted(set(r.via[r.rank == rank].tolist())):
         places[via] = frozenset(r.part[(r.rank == rank) & (r.via == via)].tolist())
     for gpu, parts in places.items():
         yield from (use for use in _circuits_at(plan, phase, gpu) if use.part in parts)

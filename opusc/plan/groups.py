@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.arrays import distinct
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Job, PhaseSpec
-from opusc.plan.arrays import distinct
 from opusc.plan.plan import Instances, Int32, Shape
 from opusc.plan.ports import PortModel
 from opusc.plan.ranks import Grid, domain_of, lane_of, rail_of

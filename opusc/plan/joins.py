@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opusc.arrays import distinct, distinct_rows
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import PhaseSpec
-from opusc.plan.arrays import distinct, distinct_rows
 from opusc.plan.groups import Placement
 from opusc.plan.neighbours import Table, targets
 from opusc.plan.plan import Directions, Instances, Int32, Link, Shape

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.arrays import distinct, distinct_rows
 from opusc.diagnostics import Diagnostics, Label
 from opusc.model.entities import Cluster, Matrix, Optics
-from opusc.plan.arrays import distinct, distinct_rows
 from opusc.plan.neighbours import targets
 from opusc.plan.plan import (
     Cabling,

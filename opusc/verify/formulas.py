@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.arrays import distinct
 from opusc.plan.plan import Int32, Plan
 from opusc.verify import irregular, layout, places, rows, symbolic, tables
 from opusc.verify.finding import CLASH, EXCLUSION, FORMULA, PORT, UNDECIDED, Finding
@@ -124,7 +125,7 @@ def _irregular(
     if odd_parts:
         odd = np.zeros(len(plan.parts), dtype=bool)
         odd[sorted(odd_parts)] = True
-        switches.update(np.unique(c.switch[odd[c.part]]).tolist())
+        switches.update(distinct(c.switch[odd[c.part]])[0].tolist())
     return list(irregular.statements(plan, switches))
 
 
@@ -142,7 +143,7 @@ def _clashes(plan: Plan, statement: Statement) -> list[Finding]:
     c = plan.circuits
     name = plan.switches[statement.switch].name
     rows = np.flatnonzero(c.switch == statement.switch)
-    for part in np.unique(c.part[rows]).tolist():
+    for part in distinct(c.part[rows])[0].tolist():
         mine = rows[c.part[rows] == part]
         culprits = _core(plan, mine)
         if culprits:
@@ -160,8 +161,8 @@ def _core(plan: Plan, rows: NDArray[np.int64]) -> list[int]:
     """The circuits among these that claim one port, by a core over the owners of ports."""
     c = plan.circuits
     both, ends = np.r_[rows, rows], np.r_[c.ingress[rows], c.egress[rows]]
-    _, which, times = np.unique(ends, return_inverse=True, return_counts=True)
-    shared = times[which.ravel()] > 1  # only for the message: the others cannot be in the core
+    _, which = distinct(ends)
+    shared = np.bincount(which)[which] > 1  # only for the message: the others cannot be in the core
     return irregular.clash_core(both[shared].tolist(), ends[shared].tolist())
 
 

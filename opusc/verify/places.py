@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.arrays import counted, distinct, distinct_rows
 from opusc.model.entities import Job, Optics, Peers, TopologySpec
 from opusc.plan.neighbours import targets
 from opusc.plan.plan import Directions, Instances, Int32, Link, Plan, PlannedPhase, Scoping
@@ -195,26 +196,26 @@ def _drawn(instances: Instances) -> list[tuple[Link, int, int, int]]:
 
 def _stacked(relays: list[Int32]) -> Int32:
     """All rows; copies of a link have one relay."""
-    return np.unique(np.concatenate(relays), axis=0) if relays else np.zeros((0, 4), np.int32)
+    return distinct_rows(np.concatenate(relays))[0].astype(np.int32) if relays else np.zeros((0, 4), np.int32)
 
 
 def _uncovered(plan: Plan, phase: PlannedPhase, ranks: Int32, lit: list[Int64], copies: list[Int64]) -> str | None:
     """Every two stages that the topology joins, in different domains, are joined in every pipeline; no others are."""
     pp = plan.model.job.parallelism.pp
-    have, at, times = np.unique(np.concatenate([np.zeros(0, np.int64), *lit]), return_index=True, return_counts=True)
+    have, at, times = counted(np.concatenate([np.zeros(0, np.int64), *lit]))
     if (times != np.concatenate([np.zeros(0, np.int64), *copies])[at]).any():
         return "a link between stages is drawn more or less often than it has copies"
     # From scopes to stages: a join may be stated from either side.
     ends = np.array([*phase.scopes, (0, 0)], dtype=np.int64)
     scope, pipeline, back = have // (2 * len(ranks)), have // 2 % len(ranks), have % 2 == 1
     first, second = ends[scope, 0], ends[scope, 1]
-    got = np.unique((pipeline * pp + np.where(back, second, first)) * pp + np.where(back, first, second))
+    got, _ = distinct((pipeline * pp + np.where(back, second, first)) * pp + np.where(back, first, second))
     domains = domain_of(plan.model.cluster, plan.gpu_of_rank[ranks])
     wanted = [np.zeros(0, np.int64)]
     for a, b, both in _stage_pairs(plan, phase, pp):
         rows = np.flatnonzero(domains[:, a] != domains[:, b]).astype(np.int64)
         wanted += [(rows * pp + a) * pp + b] + [(rows * pp + b) * pp + a] * both
-    need = np.unique(np.concatenate(wanted))
+    need, _ = distinct(np.concatenate(wanted))
     if np.array_equal(got, need):
         return None
     missing = np.setdiff1d(need, got)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.arrays import counted
 from opusc.model.entities import Matrix, Optics
 from opusc.plan.neighbours import Table, targets
 from opusc.plan.plan import Directions, Instances, Int32, Link, Plan, PlannedPhase
@@ -230,8 +231,8 @@ def _missing_part(phase: PlannedPhase, step: int) -> Finding:
 def _differences(plan: Plan, wanted: Int64, have: Int64, rows: Int64, ports: int) -> list[Finding]:
     """The first missing and the first extra circuit, with how many there are."""
     found = []
-    need, needed = np.unique(wanted, return_counts=True)
-    got, at, counts = np.unique(have, return_index=True, return_counts=True)
+    need, _, needed = counted(wanted)
+    got, at, counts = counted(have)
     missing = need[~np.isin(need, got)]
     extra = np.flatnonzero(~np.isin(got, need))
     doubled = got[(counts > 1)]

@@ -63,7 +63,7 @@ def _check_collective(
         if (highest[group[world.gpu]] != world.stage).any():
             return [_found(phase, "has groups with ranks of several pipeline stages")], {}
     graphs: dict[int, Graph] = {}
-    for n in np.unique(size[whole]).tolist():
+    for n in sorted(set(size[whole].tolist())):
         graph = graph_of(world, phase.spec, n)
         if graph is None:
             return [_found(phase, f"has a topology that does not fit {n} domains")], {}

@@ -259,12 +259,12 @@ def check_exclusions(plan: Plan) -> list[Finding]:
     serves: list[tuple[int, ...]] = [()]
     for part in plan.parts:
         mine = both[plan.rows(part.index)].ravel()
-        old, which = np.unique(of_port[mine], return_inverse=True)
-        of_port[mine] = len(serves) + which.ravel()
-        serves += [(*serves[number], part.index) for number in old.tolist()]
+        old = sorted(set(of_port[mine].tolist()))
+        of_port[mine] = len(serves) + np.searchsorted(old, of_port[mine])
+        serves += [(*serves[number], part.index) for number in old]
     want = {
         (a, b)
-        for number in np.unique(of_port).tolist()
+        for number in sorted(set(of_port.tolist()))
         for at, a in enumerate(serves[number])
         for b in serves[number][at + 1 :]
     }
