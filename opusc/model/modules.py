@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
+from typing import NoReturn
 
 from opusc.diagnostics import Diagnostics, Edit, Label
 from opusc.diagnostics.suggest import closest
@@ -10,7 +12,7 @@ from opusc.model.blocks import block_of, define
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.functions import FUNCTIONS
 from opusc.model.loader import FileLoader, standard_modules
-from opusc.model.operators import shown
+from opusc.model.operators import Unfit, apply, shown
 from opusc.model.schema import KINDS, TOPOLOGIES
 from opusc.model.units import DIMENSIONS, Quantity, describe
 from opusc.model.values import Applied, Block, Bound, Builtin, Interval, Missing, Module, Scope, Thunk, Value, kind_of
@@ -29,6 +31,11 @@ _ENUMERATIONS = {
     "dialect": ("megatron", "torchtitan"),
     "policy": ("on_demand", "provisioned", "static", "auto"),
 }
+#: A unit of each dimension, for messages.
+_EXAMPLES = {
+    "ratio": "%", "size": "GB", "time": "ms", "bandwidth": "Gbps", "compute_rate": "TFLOPS", "power": "W",
+    "money": "USD", "loss": "dB", "level": "dBm",
+}  # fmt: skip
 _PARAMETER_TYPES = ("count", "number", "text", "truth", *(d.replace(" ", "_") for d in DIMENSIONS), *_ENUMERATIONS)
 
 
@@ -179,11 +186,25 @@ class Modules:
         if isinstance(value, Quantity):
             fits = describe(value.dimension).replace(" ", "_") == wanted
         if not fits:
-            article = "positive whole number" if wanted == "count" else wanted
+            self._wrong_type(entry, wanted, value, span)
+
+    def _wrong_type(self, entry: tree.Parameter, wanted: str, value: Value, span: Span) -> NoReturn:
+        name, elsewhere = entry.name.text, span.source is not entry.span.source
+        secondary = [Label(entry.name.span, "declared here")] if elsewhere else []
+        plain = isinstance(value, int | Fraction) and not isinstance(value, bool)
+        if wanted == "count" and plain and Fraction(value).denominator == 1:  # type: ignore[arg-type]
+            message = f"parameter `{name}` is {shown(value)}; a count is at least 1"
+            self.ev.fail("OPUS204", message, span, "out of range", secondary=secondary)
+        if wanted in _EXAMPLES and plain:
             self.ev.fail(
-                "OPUS201", f"parameter `{entry.name.text}` is a {article}, not {kind_of(value)}", span, shown(value),
-                secondary=[Label(entry.name.span, "declared here")] if span.source is not entry.span.source else [],
+                "OPUS202", f"parameter `{name}` is a {wanted.replace('_', ' ')}; {shown(value)} has no unit", span,
+                "no unit", secondary=secondary, help=f"for example `{shown(value)} {_EXAMPLES[wanted]}`",
             )  # fmt: skip
+        article = "whole number" if wanted == "count" else wanted.replace("_", " ")
+        self.ev.fail(
+            "OPUS201", f"parameter `{name}` is a {article}, not {kind_of(value)}", span, shown(value),
+            secondary=secondary,
+        )  # fmt: skip
 
     def _check_domain(
         self,
@@ -199,9 +220,7 @@ class Modules:
             self.ev.fail(
                 "OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span
             )
-        inside = any(shown(value) == shown(item) for item in allowed) if isinstance(allowed, tuple) else (
-            isinstance(value, int) and allowed.first <= value <= allowed.last
-        )  # fmt: skip
+        inside = _is_one_of(value, allowed)
         if not inside:
             self.ev.fail(
                 "OPUS204",
@@ -295,6 +314,14 @@ class Modules:
             self.loading.pop()
         self.scopes[source.name] = scope
         return scope
+
+
+def _is_one_of(value: Value, allowed: tuple[Value, ...] | Interval) -> bool:
+    for item in (allowed,) if isinstance(allowed, Interval) else allowed:
+        with suppress(Unfit):  # of another kind, so another value
+            if apply("in", value, item) if isinstance(item, Interval) else apply("==", value, item):
+                return True
+    return False
 
 
 def _name_of(entry: tree.Entry) -> tree.Name | None:

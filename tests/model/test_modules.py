@@ -11,7 +11,7 @@ from opusc.model.entities import Model, Optics
 from opusc.model.loader import Loader
 from opusc.source import Source
 from opusc.syntax.parser import parse
-from tests.model.programs import CLUSTER, FABRIC, HEAD, JOB, PROGRAM, codes, model_of, right
+from tests.model.programs import CLUSTER, FABRIC, HEAD, JOB, PROGRAM, codes, model_of, requiring, right
 
 
 def using(line: str) -> str:
@@ -123,9 +123,10 @@ def test_parameters_are_set_by_expressions() -> None:
     [
         ("n", "3", "OPUS204"),
         ("n", "10 ms", "OPUS201"),
-        ("n", "0", "OPUS201"),
+        ("n", "0", "OPUS204"),
+        ("n", "2.5", "OPUS201"),
         ("n", "true", "OPUS201"),
-        ("delay", "10", "OPUS201"),
+        ("delay", "10", "OPUS202"),
         ("delay", "10 mss", "OPUS202"),
         ("o", "both", "OPUS101"),
         ("m", "1", "OPUS108"),
@@ -142,3 +143,24 @@ def test_a_parameter_without_a_value() -> None:
     text = PROGRAM.replace("cluster c", "param n: count\ncluster c").replace("tp = 2", "tp = n")
     assert codes(text) == ["OPUS107"]
     right(text, {"n": "2"})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "code"),
+    [
+        ("a in [1 ms, 2 ms] = 1 ms", "2000 us", None),
+        ("a in [1 ms, 2 ms] = 1 ms", "3 ms", "OPUS204"),
+        ("a in [1 ms, 2 ms] = 1 ms", "2", "OPUS204"),
+        ("a in [1 / 3] = 1 / 3", "0.333333", "OPUS204"),
+        ("a in [1 s / 3] = 1 s / 3", "0.333333 s", "OPUS204"),
+        ("a in 1..4 = 2", "2.5", "OPUS204"),
+        ("a in [1..4, 8] = 2", "8", None),
+        ("a in [1..4, 8] = 2", "4", None),
+        ("a in [1..4, 8] = 2", "5", "OPUS204"),
+        ("a: topology in [ring, chain] = ring", "chain", None),
+        ("a: topology in [ring, chain] = ring", "rotor", "OPUS204"),
+        ("a in 3 = 3", "3", "OPUS201"),
+    ],
+)
+def test_the_domain_of_a_parameter_is_exact(parameter: str, value: str, code: str | None) -> None:
+    assert codes(requiring("true", f"param {parameter}\n"), {"a": value}) == ([code] if code else [])
