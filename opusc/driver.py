@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opusc.diagnostics import CompileError, Diagnostics
 from opusc.source import Source
@@ -97,15 +97,23 @@ def compile_file(
 
 
 def read(path: Path) -> Source:
-    """A program file. Raises OSError."""
+    """A program file. Raises OSError, and CompileError when it is no text."""
     with path.open("rb") as file:
-        return decode(str(path), file.read(_LONGEST + 1))
+        return decode(str(path), file)
 
 
-def decode(name: str, data: bytes) -> Source:
-    """A text from outside: without byte-order mark, line ends as `\\n`."""
-    text = data[: _LONGEST + 1].decode("utf-8-sig", "replace")
-    return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))
+def decode(name: str, stream: BinaryIO) -> Source:
+    """A program from an open file. Raises CompileError when it is no text.
+
+    Of a longer one only the beginning is read: the parser says that it is too long.
+    """
+    from opusc.model import loader
+
+    data = stream.read(_LONGEST + 1)
+    if len(data) > _LONGEST:
+        return Source(name, data.decode("utf-8", "replace"))
+    sink = Diagnostics()
+    return _made(loader.decode(data, name, None, sink), sink)
 
 
 def compile(

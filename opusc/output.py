@@ -18,7 +18,7 @@ from typing import Any
 from opusc.source import Source
 from opusc.version import __version__
 
-__all__ = ["MANIFEST", "OutputError", "files_in", "inside", "manifest", "replacing"]
+__all__ = ["MANIFEST", "OutputError", "files_in", "inside", "manifest", "replacing", "write_file"]
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -93,6 +93,23 @@ def replacing(target: Path) -> Iterator[Path]:
         raise OutputError(f"cannot write `{target}`: {error.strerror or error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write beside the file, then move into its place: a crash must not leave half of it. Raises OutputError."""
+    target = Path(os.path.realpath(path))
+    try:
+        descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.chmod(beside, target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
+            os.replace(beside, target)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"cannot write `{path}`: {error.strerror or error}") from error
 
 
 def _check_staging(staging: Path) -> None:

@@ -24,7 +24,7 @@ class Progress:
         self._stages = tuple(stages)
         self._stream = sys.stderr if stream is None else stream
         self._patience = patience
-        self._stage = ""
+        self._stage = self._stages[0]
         self._drawn = False
         self._over = threading.Event()
 

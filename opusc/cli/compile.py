@@ -37,7 +37,9 @@ def run(options: argparse.Namespace) -> int:
         try:
             written = _write(outcome.compilation, place, targets, Options(max_output=options.max_output), sink)
         except output.OutputError as error:
-            raise UsageError(str(error)) from error
+            terminal.complain(str(error))
+            code = 2
+            continue
         except CompileError as error:
             messages.add(list(error.diagnostics))
             code = max(code, exit_code(error))

@@ -29,10 +29,12 @@ class Outcome:
 
 class Messages:
     """Diagnostics of all programs of one command. Text goes to stderr at once; the forms for programs go to
-    stdout: one-liners at once, JSON as one document at the end."""
+    stdout: one-liners at once, JSON as one document at the end. A command that has something else to put on
+    stdout says `apart`: then all messages go to stderr."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, *, apart: bool = False) -> None:
         self.form = form
+        self.stream = sys.stderr if apart or form == "text" else sys.stdout
         self.found: list[Diagnostic] = []
 
     def add(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -40,22 +42,22 @@ class Messages:
         if self.form == "text":
             from opusc.diagnostics.text import render
 
-            colour = terminal.use_colour(sys.stderr)
-            sys.stderr.write(render(diagnostics, width=terminal.width(), colour=colour))
+            colour = terminal.use_colour(self.stream)
+            self.stream.write(render(diagnostics, width=terminal.width(), colour=colour))
         elif self.form == "concise":
             from opusc.diagnostics import concise
 
-            sys.stdout.write(concise.render(diagnostics))
+            self.stream.write(concise.render(diagnostics))
 
     def close(self) -> None:
         if self.form == "json":
             from opusc.diagnostics import json
 
-            sys.stdout.write(json.render(self.found))
+            self.stream.write(json.render(self.found))
         elif self.form == "text" and self.found:
             from opusc.diagnostics.text import summary
 
-            print(summary(self.found), file=sys.stderr)
+            print(summary(self.found), file=self.stream)
 
 
 def read_program(name: str, topics: Sequence[str] = ()) -> Source:
@@ -63,7 +65,7 @@ def read_program(name: str, topics: Sequence[str] = ()) -> Source:
     from opusc.driver import decode, read
 
     if name == "-":
-        return decode("<stdin>", sys.stdin.buffer.read())
+        return decode("<stdin>", sys.stdin.buffer)
     try:
         return read(Path(name))
     except OSError as error:
@@ -80,12 +82,12 @@ def compile_one(
     omit: Sequence[str] = (),
 ) -> Outcome:
     """Compile one program and put its messages out, but for warnings whose codes are in `omit`: the caller decides
-    about those."""
+    about those. One that cannot be read gets a complaint, so that others are still done."""
     from opusc.driver import STAGES, compile_source
     from opusc.progress import Progress
 
     root = Path(options.root) if options.root else Path.cwd() if name == "-" else Path(name).parent
-    if not root.is_dir():
+    if options.root and not root.is_dir():
         raise UsageError(f"`--root {options.root}` is not a folder")
     try:
         source = read_program(name, topics)
@@ -94,6 +96,9 @@ def compile_one(
     except CompileError as error:
         messages.add(list(error.diagnostics))
         return Outcome(None, exit_code(error))
+    except UsageError as error:
+        terminal.complain(str(error))
+        return Outcome(None, 2)
     messages.add([d for d in compilation.diagnostics if d.code not in omit])
     return Outcome(compilation, 0)
 
@@ -104,8 +109,8 @@ def exit_code(error: CompileError) -> int:
 
 
 def compiled(name: str, options: argparse.Namespace, topics: Sequence[str] = ()) -> Outcome:
-    """As `compile_one`, for commands that take one program."""
-    messages = Messages(options.format)
+    """As `compile_one`, for commands that take one program and print what they find in it."""
+    messages = Messages(options.format, apart=True)
     outcome = compile_one(name, options, messages, topics)
     messages.close()
     return outcome

@@ -2,14 +2,14 @@
 
 import argparse
 import difflib
-import os
 import sys
-import tempfile
 from pathlib import Path
 
-from opusc.cli.compiling import Messages, read_program
+from opusc.cli import terminal
+from opusc.cli.compiling import Messages, exit_code, read_program
 from opusc.cli.terminal import UsageError
 from opusc.diagnostics import CompileError, Diagnostics
+from opusc.output import OutputError, write_file
 
 __all__ = ["run"]
 
@@ -23,20 +23,26 @@ def run(options: argparse.Namespace) -> int:
     code = 0
     for name in options.files:
         try:
-            before, after = _formatted(name)
+            code = max(code, _format_one(name, options))
         except CompileError as error:
             messages.add(list(error.diagnostics))
-            code = 1
-            continue
-        if options.check or options.diff:
-            code = max(code, _compare(name, before, after, options.diff))
-        elif options.in_place:
-            if before != after:
-                _rewrite(Path(name), after)
-        else:
-            sys.stdout.write(after)
+            code = max(code, exit_code(error))
+        except (UsageError, OutputError) as error:
+            terminal.complain(str(error))
+            code = 2
     messages.close()
     return code
+
+
+def _format_one(name: str, options: argparse.Namespace) -> int:
+    before, after = _formatted(name)
+    if options.check or options.diff:
+        return _compare(name, before, after, options.diff)
+    if not options.in_place:
+        sys.stdout.write(after)
+    elif before != after:
+        write_file(Path(name), after.encode())
+    return 0
 
 
 def _formatted(name: str) -> tuple[str, str]:
@@ -60,20 +66,3 @@ def _compare(name: str, before: str, after: str, diff: bool) -> int:
     else:
         print(f"{name} would change")
     return 1
-
-
-def _rewrite(path: Path, text: str) -> None:
-    """Write beside the file, then move into place: a crash must not leave half a program."""
-    target = Path(os.path.realpath(path))
-    try:
-        descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(beside, target.stat().st_mode & 0o7777)
-            os.replace(beside, target)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {error.strerror or error}") from error

@@ -80,6 +80,7 @@ def decode(raw: bytes, name: str, span: Span | None, sink: Diagnostics) -> Sourc
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = span or Source(name, "").span(0, 0)
-        sink.error("OPUS104", f"`{name}` is not UTF-8 (byte {error.start})", where, "named here")
+        label = "named here" if span else ""
+        sink.error("OPUS104", f"`{name}` is not UTF-8 (byte {error.start})", where, label)
         return None
     return Source(name, text.replace("\r\n", "\n").replace("\r", "\n"))

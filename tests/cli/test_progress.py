@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 def test_the_line_names_the_stage_and_how_far_it_is() -> None:
     progress = Progress(STAGES)
-    assert progress.line(1.25) == "[....................] , 1.2 s"
+    assert progress.line(1.25) == "[....................] syntax, 1.2 s"
     progress.enter("proof")
     assert progress.line(62.04) == "[###############.....] proof, 62.0 s"
 
@@ -38,5 +38,5 @@ def test_a_long_run_is_drawn_and_wiped() -> None:
         deadline = time.monotonic() + 10
         while "proof" not in terminal.getvalue() and time.monotonic() < deadline:
             time.sleep(0.005)
-    assert "] proof, 0.0 s" in terminal.getvalue()
+    assert "] proof, " in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
