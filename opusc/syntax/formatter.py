@@ -5,6 +5,7 @@ the `=` of neighbouring lines under each other. Blank lines between groups stay,
 inside an expression keeps the author's lines.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -69,6 +70,7 @@ class _Printer:
     def __post_init__(self) -> None:
         self.source = self.program.source
         text = self.source.text
+        self.starts = [comment.span.start for comment in self.program.comments]
         self.own: list[tree.Comment] = []
         self.trailing: dict[int, tree.Comment] = {}
         for comment in self.program.comments:
@@ -77,6 +79,7 @@ class _Printer:
                 self.trailing[comment.span.line] = comment
             else:
                 self.own.append(comment)
+        self.own_starts = [comment.span.start for comment in self.own]
 
     # --- the whole -----------------------------------------------------------------------------
 
@@ -90,8 +93,11 @@ class _Printer:
 
     def _container(self, elements: Sequence[Element | tree.Number], start: int, end: int, indent: int) -> None:
         """The elements of a block and the comments between them, in order."""
-        inside = [c for c in self.own if start <= c.span.start < end]
-        loose = [c for c in inside if not any(e.span.start <= c.span.start < e.span.end for e in elements)]
+        loose: list[tree.Comment] = []
+        at = start
+        for stop, after in [*((e.span.start, e.span.end) for e in elements), (end, end)]:
+            loose += self.own[bisect_left(self.own_starts, at) : bisect_left(self.own_starts, stop)]
+            at = after
         before = self.source.position(start)[0] if start else 0
         for node in sorted([*elements, *loose], key=lambda n: n.span.start):
             first = self._line_of(node)
@@ -120,6 +126,9 @@ class _Printer:
     # --- elements ------------------------------------------------------------------------------
 
     def _element(self, node: "Element | tree.Number", indent: int) -> None:
+        if self._comment_beside_value(node):
+            self._verbatim(node.span, indent)
+            return
         match node:
             case tree.Number():
                 self._simple(f"opus {node.text}", node.span, indent)
@@ -172,14 +181,14 @@ class _Printer:
             if base and self._comments_in(Span(self.source, span.start, record.span.start)):
                 self._verbatim(span, indent)
                 return
-            self._open(f"{head}\0{base}{{" if align else f"{head} = {base}{{", record, indent, aligned=align)
+            self._open(f"{head}\0{base}{{" if align else f"{head} = {base}{{", record, indent, span.end, aligned=align)
             return
         if self._comments_in(value.span):
             self._verbatim(span, indent)
             return
         text = inline(value)
         if "\n" in value.span.text and isinstance(value, tree.List | tree.Comprehension):
-            self._list(head, value, indent)
+            self._list(head, value, span.end, indent)
         elif align:
             self.lines.append(_Line(f"{head}\0{text}", indent, True, self._trailing_of(span.end)))
         else:
@@ -189,16 +198,16 @@ class _Printer:
         if self._inlines(record, len(head) + 1, indent):
             self.lines.append(_Line(f"{head} {inline(record)}", indent, comment=self._trailing_of(span.end)))
         else:
-            self._open(f"{head} {{", record, indent)
+            self._open(f"{head} {{", record, indent, span.end)
 
-    def _open(self, text: str, record: tree.Record, indent: int, aligned: bool = False) -> None:
-        """A block over several lines."""
+    def _open(self, text: str, record: tree.Record, indent: int, after: int, aligned: bool = False) -> None:
+        """A block over several lines, of an element that ends at the offset `after`."""
         start, end = record.span.start + 1, record.span.end - 1
         self.lines.append(_Line(text, indent, aligned, self._trailing_of(start), whole=False))
         self._container(record.items, start, end, indent + 1)
-        self.lines.append(_Line("}", indent, comment=self._trailing_of(record.span.end)))
+        self.lines.append(_Line("}", indent, comment=self._trailing_of(after)))
 
-    def _list(self, head: str, value: "tree.List | tree.Comprehension", indent: int) -> None:
+    def _list(self, head: str, value: "tree.List | tree.Comprehension", after: int, indent: int) -> None:
         """A list that the author wrote over several lines: his grouping, or a clause a line."""
         self.lines.append(_Line(f"{head}\0[", indent, True, whole=False))
         if isinstance(value, tree.Comprehension):
@@ -212,7 +221,7 @@ class _Printer:
                 by_line.setdefault(item.span.line, []).append(inline(item))
             rows = [f"{', '.join(items)}," for items in by_line.values()]
         self.lines += [_Line(row, indent + 1) for row in rows]
-        self.lines.append(_Line("]", indent, comment=self._trailing_of(value.span.end)))
+        self.lines.append(_Line("]", indent, comment=self._trailing_of(after)))
 
     # --- comments ------------------------------------------------------------------------------
 
@@ -221,8 +230,22 @@ class _Printer:
             return False
         return 2 * indent + before + len(inline(record)) <= WIDTH or not record.items
 
+    def _comment_beside_value(self, node: "Element | tree.Number") -> bool:
+        """Whether a comment stands in an element but not in its value: in its head, after `=`, in brackets around."""
+        match node:
+            case tree.Let() | tree.Field() | tree.Declaration():
+                inner = node.value.span
+            case tree.Phase():
+                inner = node.body.span
+            case tree.Parameter(default=default) if default is not None:
+                inner = default.span
+            case _:
+                return False
+        before, after = Span(self.source, node.span.start, inner.start), Span(self.source, inner.end, node.span.end)
+        return self._comments_in(before) or self._comments_in(after)
+
     def _comments_in(self, span: Span) -> bool:
-        return any(span.start <= c.span.start < span.end for c in self.program.comments)
+        return bisect_left(self.starts, span.start) < bisect_left(self.starts, span.end)
 
     def _trailing_of(self, offset: int) -> str:
         """The comment on the line where something ends, if nothing else follows it there."""

@@ -72,12 +72,17 @@ def _postfix(node: "tree.Attribute | tree.Index | tree.Call | tree.Refine") -> s
             return f"{inline(node.value, _POSTFIX)}.{node.name.text}"
         case tree.Index():
             # `word [a, b]` would be a word applied to a list.
-            several = isinstance(node.index, tree.List) and not isinstance(node.value, tree.Name)
-            index = _items(node.index.items) if several and isinstance(node.index, tree.List) else inline(node.index)
+            index = inline(node.index) if isinstance(node.value, tree.Name) else _selected(node.index)
             return f"{inline(node.value, _POSTFIX)}[{index}]"
         case tree.Call():
             return f"{inline(node.function, _POSTFIX)}({_items(node.arguments)})"
     return f"{inline(node.base, _POSTFIX)} {inline_record(node.changes)}"
+
+
+def _selected(node: tree.Expression) -> str:
+    """What stands in the brackets of a selection: `3`, `0, 2`. Without a comma a list needs its own brackets."""
+    several = isinstance(node, tree.List) and len(node.items) > 1
+    return _items(node.items) if several and isinstance(node, tree.List) else inline(node)
 
 
 def _items(items: tuple[tree.Expression, ...]) -> str:
@@ -114,8 +119,7 @@ def head_of_field(item: tree.Field) -> str:
         return name
     if not item.bracketed:
         return f"{name} {inline(item.selection)}"
-    several = item.selection.items if isinstance(item.selection, tree.List) else (item.selection,)
-    return f"{name}[{_items(several)}]"
+    return f"{name}[{_selected(item.selection)}]"
 
 
 def head_of_phase(item: tree.Phase) -> str:

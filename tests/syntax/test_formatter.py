@@ -59,6 +59,10 @@ CASES = {
         "opus 1\nlet a = [i for i in 0..3\n if i > 1]\n",
         "opus 1\nlet a = [\n  i\n  for i in 0..3\n  if i > 1\n]\n",
     ),
+    "comment after an equals sign": ("opus 1\nlet a = # why\n 5\n", "opus 1\nlet a = # why\n 5\n"),
+    "comment in parentheses": ("opus 1\nlet a = (5 # c\n)\n", "opus 1\nlet a = (5 # c\n)\n"),
+    "comment after a list in parentheses": ("opus 1\nlet a = ([1\n]) # c\n", "opus 1\nlet a = [\n  1,\n]  # c\n"),
+    "list as an index": ("opus 1\nlet a = b.c[[1]]\n", "opus 1\nlet a = b.c[[1]]\n"),
     "empty block": ("opus 1\nswitch s {\n}\n", "opus 1\nswitch s {\n}\n"),
     "phase and refinement": (
         "opus 1\njob j {\n phase x over dp*cp {topology=a {b=1}}\n}\n",
