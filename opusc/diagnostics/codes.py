@@ -68,7 +68,7 @@ CODES: dict[str, Code] = {
     "OPUS407": Code("no-common-rail", "Two stages have no rail in common"),
     "OPUS408": Code("uncabled-port", "A phase needs a NIC port that has no cable"),
     "OPUS409": Code("across-switches", "A link would cross from one switch to another"),
-    "OPUS410": Code("unreachable", "All-to-all traffic has no way between some domains"),
+    "OPUS410": Code("unreachable", "Traffic has no way between some domains"),
     "OPUS411": Code("tensor-group-outside-domain", "Tensor parallelism leaves its scale-up domain"),
     "OPUS412": Code("dialect-missing", "Expert or split data parallelism needs a dialect"),
     "OPUS413": Code("expert-tp", "`expert_tp` is missing, or of another dialect"),

@@ -1,4 +1,4 @@
-"""Routes: how all-to-all traffic reaches vertices that are not neighbours."""
+"""Routes: how traffic reaches vertices that are not neighbours, and whether it reaches them at all."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ def routes(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> Routes | None:
     Shortest paths; among equals the lowest digit is set right first (dimension order), which is the lowest
     next vertex when the targets are reached from below. None when every pair is direct, or after a diagnostic.
     """
+    if phase.traffic is Traffic.REDUCTION and not shape.named and not sink.has_errors:
+        _check_connected(phase, shape, sink)
     if phase.traffic is not Traffic.ALL_TO_ALL:
         return None
     direct = neighbours_of(shape)
@@ -56,6 +58,43 @@ def routes(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> Routes | None:
         onward = direct[:, hop][:, None] & (distance[hop, :][None, :] == distance - 1) & (distance > 1)
         via[onward] = hop
     return Routes(n, *(np.asarray(c, dtype=np.int32) for c in (source, target, via[source, target])))
+
+
+def _check_connected(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> None:
+    """A reduction needs a way from every vertex to every other: from vertex 0 to all, and from all to it."""
+    onward: list[list[int]] = [[] for _ in range(shape.n)]
+    back: list[list[int]] = [[] for _ in range(shape.n)]
+    for links in shape.steps:
+        for link in links:
+            to = targets(link.neighbour, shape.n)
+            for a, b in ((v, int(to[v])) for v in np.flatnonzero(to >= 0).tolist()):
+                if link.directions is not Directions.BACKWARD:
+                    onward[a].append(b)
+                    back[b].append(a)
+                if link.directions is not Directions.FORWARD:
+                    onward[b].append(a)
+                    back[a].append(b)
+    for ways, start, end in ((onward, "0", "{}"), (back, "{}", "0")):
+        far = _unreached(ways)
+        if far:
+            sink.error(
+                "OPUS410",
+                f"phase `{phase.name}` is a reduction, and its topology never leads from domain "
+                f"{start} of a group to domain {end}".format(far[0]),
+                phase.at("topology"),
+                f"{len(far)} of {shape.n} domains are cut off",
+                help="connect them, or state `traffic = point_to_point` if only neighbours talk to each other",
+            )
+            return
+
+
+def _unreached(ways: list[list[int]]) -> list[int]:
+    seen, waiting = {0}, [0]
+    while waiting:
+        new = [b for b in ways[waiting.pop()] if b not in seen]
+        seen.update(new)
+        waiting += new
+    return [v for v in range(len(ways)) if v not in seen]
 
 
 def _distances(direct: NDArray[np.bool_]) -> Int32:

@@ -92,6 +92,38 @@ def test_an_edge_rule_is_told_once_though_many_groups_use_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        ("pairs", ["OPUS410"]),
+        ("pairs, traffic = point_to_point", []),
+        ("edges { of = [(0, 1), (2, 3)] }", ["OPUS410"]),
+        ("edges { of = [] }", ["OPUS410"]),
+        ("edges { of = [(0, 1), (1, 2), (2, 3)] }", []),
+        ("topologies.star", []),
+        ("topologies.torus { dims = [-2, -2] }", ["OPUS213"]),
+        ("topologies.circulant { strides = [] }", ["OPUS213"]),
+        ("topologies.circulant { strides = [2] }", ["OPUS410"]),
+        ("topologies.bipartite { left = 0 }", ["OPUS213"]),
+    ],
+)
+def test_a_reduction_reaches_every_domain(topology: str, expected: list[str]) -> None:
+    from opusc import check
+
+    job = f"job j {{ fabric = rails, parallelism = {{ tp = 2, dp = 4 }}, phase dp {{ topology = {topology} }} }}\n"
+    assert [d.code for d in check(HEAD + "use std.topologies\n" + CLUSTER + FABRIC + job)] == expected
+
+
+def test_one_way_links_must_lead_back() -> None:
+    from opusc import check
+
+    cluster = CLUSTER.replace("duplex", "duplex, peers = independent")
+    for edges, expected in (("[(0, 1), (1, 2), (2, 3)]", ["OPUS410"]), ("[(0, 1), (1, 2), (2, 3), (3, 0)]", [])):
+        phase = f"phase dp {{ topology = edges {{ of = {edges} }} }}"
+        job = f"job j {{ fabric = rails, parallelism = {{ tp = 2, dp = 4 }}, {phase} }}\n"
+        assert [d.code for d in check(HEAD + cluster + FABRIC + job)] == expected
+
+
 def test_nodes_may_be_parts_of_domains() -> None:
     """A job on one node of each domain of two: its domains have only the GPUs that it uses."""
     from opusc import check, compile

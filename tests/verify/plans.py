@@ -80,7 +80,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "stated edges": lambda: make_plan(
         nodes=12, gpus=1, dp=6, pp=2,
         phases=(
-            phase("warmup", ("dp",), "pairs", edges=_across),
+            phase("warmup", ("dp",), "pairs", Traffic.POINT_TO_POINT, edges=_across),
             phase("gossip", ("dp",), "edges", Traffic.ALL_TO_ALL, edges=_circulant),
             phase("pp", ("pp",), "chain", Traffic.POINT_TO_POINT),
         ),
