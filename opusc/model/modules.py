@@ -113,6 +113,7 @@ class Modules:
                 fix=[Edit(entry.kind.span, near)] if near else [],
             )
             kind = near or kind  # the author meant this one; uses of the name are no further mistakes
+        self._check_head(entry, kind)
         if isinstance(entry.value, tree.Record):
             block = block_of(entry.value, scope, kind, name)
             names = None if entry.parameters is None else tuple(p.text for p in entry.parameters)
@@ -128,6 +129,23 @@ class Modules:
         if not isinstance(value, Block) or (value.kind and value.kind != kind):
             self.ev.fail("OPUS201", f"{kind} `{name}` is {kind_of(value)}", thunk.bound.span, kind_of(value))
         return replace(value, span=thunk.span, kind=kind, name=name)
+
+    def _check_head(self, entry: tree.Declaration, kind: str) -> None:
+        """The name and the parameters of a declaration."""
+        name, parameters = entry.name, entry.parameters or ()
+        if kind == "topology" and name.text in TOPOLOGIES:
+            self.sink.error(
+                "OPUS102", f"`{name.text}` is a topology of the language", name.span, "another name is needed",
+                help=f"`topology = {name.text}` would always mean that one",
+            )  # fmt: skip
+        if parameters and kind != "topology":
+            self.sink.error(
+                "OPUS207", f"a {kind} has no parameters: only topologies have", parameters[0].span, "not taken",
+                help="use a `param`, or a refinement: `base { field = value }`",
+            )  # fmt: skip
+        for at, parameter in enumerate(parameters):
+            if parameter.text in [p.text for p in parameters[:at]]:
+                self.sink.error("OPUS102", f"two parameters are called `{parameter.text}`", parameter.span, "again")
 
     def force_declaration(self, name: str, scope: Scope) -> Block | None:
         """A declared block; None when it is wrong, which has been said."""

@@ -60,6 +60,18 @@ def test_a_function_cannot_have_two_parameters_of_one_name() -> None:
     assert codes(HEAD + "let f(x, x) = x\nlet a = f(1, 2)\n" + CLUSTER + FABRIC + JOB) == ["OPUS102"]
 
 
+@pytest.mark.parametrize(
+    ("declared", "code"),
+    [
+        ("topology t(a, a) { edges = [] }", "OPUS102"),
+        ("topology ring { edges = [] }", "OPUS102"),
+        ("switch s(a) { matrix = any, radix = 4 }", "OPUS207"),
+    ],
+)
+def test_the_head_of_a_declaration(declared: str, code: str) -> None:
+    assert codes(HEAD + declared + "\n" + CLUSTER + FABRIC + JOB) == [code]
+
+
 def test_a_wrong_job_is_one_mistake() -> None:
     assert codes(HEAD + CLUSTER + FABRIC + "job j = switches.generic\n") == ["OPUS201"]
     assert codes(HEAD + CLUSTER + FABRIC + "job j = nothing\n") == ["OPUS101"]
