@@ -3,6 +3,7 @@
 lark's tree is bushy only where the author's is: each rule below becomes one node, with its exact span.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
@@ -21,6 +22,7 @@ __all__ = ["Builder", "TooDeep"]
 Branch: TypeAlias = LarkTree[Token]
 Node: TypeAlias = Branch | Token
 T = TypeVar("T")
+_DIGITS = re.compile(r"[0-9_.]+")
 
 
 class TooDeep(Exception):
@@ -32,7 +34,10 @@ class TooDeep(Exception):
 
 
 class Builder:
-    """Builds the nodes of one source. `parse_inner` parses the expressions inside strings."""
+    """Builds the nodes of one source.
+
+    `parse_inner` parses the expressions inside strings; `offset` is where in the source the parsed text starts.
+    """
 
     DEPTH = 100
     DIGITS = 400
@@ -43,8 +48,9 @@ class Builder:
         comments: Sequence[tree.Comment],
         sink: Diagnostics,
         parse_inner: Callable[[int, int], "tree.Expression | None"],
+        offset: int = 0,
     ) -> None:
-        self.source, self.sink, self.parse_inner = source, sink, parse_inner
+        self.source, self.sink, self.parse_inner, self.offset = source, sink, parse_inner, offset
         self.depth = 0
         # Doc comments by the line they stand on; code before them on the line makes them ordinary.
         self.docs = {
@@ -57,11 +63,9 @@ class Builder:
 
     def span(self, node: Node) -> Span:
         if isinstance(node, Token):
-            return Span(self.source, node.start_pos or 0, node.end_pos or 0)
-        meta = node.meta
-        if meta.empty:
-            return Span(self.source, 0, 0)
-        return Span(self.source, meta.start_pos, meta.end_pos)
+            return Span(self.source, self.offset + (node.start_pos or 0), self.offset + (node.end_pos or 0))
+        meta = node.meta  # never empty: every rule that becomes a node has a token
+        return Span(self.source, self.offset + meta.start_pos, self.offset + meta.end_pos)
 
     def name(self, token: Node) -> tree.Name:
         return tree.Name(str(token), span=self.span(token))
@@ -151,13 +155,13 @@ class Builder:
         doc = self.doc(span)
         match node.data:
             case "let":
-                name, parameters, value = kids
+                _, name, parameters, value = kids
                 names = self._maybe(parameters, self._names)
                 return tree.Let(self.new_name(name), names, self.expression(value), doc=doc, span=span)
             case "require":
-                return tree.Require(self.expression(kids[0]), self._maybe(kids[1], self._only), span=span)
+                return tree.Require(self.expression(kids[1]), self._maybe(kids[2], self._only), span=span)
             case "phase":
-                name, *axes, body = kids
+                _, name, *axes, body = kids
                 stated = tuple(self.dotted(axis) for axis in axes if axis is not None)
                 return tree.Phase(self.dotted(name), stated or None, self._record(body), doc=doc, span=span)
             case "plain_field":
@@ -206,8 +210,7 @@ class Builder:
             case "number":
                 return self._number(kids[0])
             case "quantity":
-                number = self._number(kids[0])
-                return tree.Quantity(number.value, number.text, str(kids[1]), self.span(kids[1]), span=span)
+                return self._quantity(kids[0])
             case "string":
                 return self._string(kids[0])
             case "true" | "false":
@@ -228,8 +231,8 @@ class Builder:
             case "range":
                 return tree.Range(self.expression(kids[0]), self.expression(kids[1]), span=span)
             case "when":
-                yes, no = [kid for kid in kids[1:] if isinstance(kid, LarkTree)]
-                return tree.When(self.expression(kids[0]), self.expression(yes), self.expression(no), span=span)
+                condition, yes, no = (self.expression(kid) for kid in kids)
+                return tree.When(condition, yes, no, span=span)
             case "not_" | "negation":
                 operator = "not" if node.data == "not_" else "-"
                 return tree.Unary(operator, self.expression(kids[0]), span=span)
@@ -242,17 +245,19 @@ class Builder:
     def _operators(self, kids: list[Node]) -> tree.Expression:
         """`a + b - c` and its like: operands with operators between, from the left."""
         left = self.expression(kids[0])
+        start = self.span(kids[0])  # with the parentheses, which `left` does not know
         for operator, operand in zip(kids[1::2], kids[2::2], strict=True):
             right = self.expression(operand)
-            left = tree.Binary(str(operator), left, right, span=left.span.to(right.span))
+            left = tree.Binary(str(operator), left, right, span=start.to(self.span(operand)))
         self._check_chain(len(kids) // 2, left.span)
         return left
 
     def _postfix(self, kids: list[Node]) -> tree.Expression:
         value = self.expression(kids[0])
+        start = self.span(kids[0])  # with the parentheses, which `value` does not know
         for trailer in kids[1:]:
             assert isinstance(trailer, LarkTree)
-            span = value.span.to(self.span(trailer))
+            span = start.to(self.span(trailer))
             inner = [kid for kid in _kids(trailer) if kid is not None]
             match trailer.data:
                 case "attribute":
@@ -261,14 +266,18 @@ class Builder:
                     value = tree.Call(value, tuple(self.expression(kid) for kid in inner), span=span)
                 case "refinement":
                     value = tree.Refine(value, self._record(inner[0]), span=span)
-                case _ if isinstance(value, tree.Name) and len(inner) > 1:
-                    # `csv ["a.csv", "b.csv"]`: a word applied to a list.
-                    items = tree.List(tuple(self.expression(kid) for kid in inner), span=self.span(trailer))
-                    value = tree.Tagged(value, items, span=span)
                 case _:
-                    value = tree.Index(value, self._selection(inner), span=span)
+                    value = self._index(value, inner, self.span(trailer), span)
         self._check_chain(len(kids), value.span)
         return value
+
+    def _index(self, value: tree.Expression, inner: list[Node], brackets: Span, span: Span) -> tree.Expression:
+        """`rail[3]`; or a word applied to a list, which several items make and a text, since no index is one."""
+        items = tuple(self.expression(kid) for kid in inner)
+        several = tree.List(items, span=brackets)
+        if isinstance(value, tree.Name) and (len(items) > 1 or isinstance(items[0], tree.String)):
+            return tree.Tagged(value, several, span=span)
+        return tree.Index(value, items[0] if len(items) == 1 else several, span=span)
 
     def _check_chain(self, length: int, span: Span) -> None:
         if length > self.DEPTH:
@@ -282,11 +291,22 @@ class Builder:
         return names, self.expression(iterable), self._maybe(condition, self._only)
 
     def _number(self, token: Node) -> tree.Number:
-        text, span = str(token), self.span(token)
+        return self._exact(str(token), self.span(token))
+
+    def _exact(self, text: str, span: Span) -> tree.Number:
         if len(text) > self.DIGITS:
             self.sink.error("OPUS009", f"a number of more than {self.DIGITS} digits", span, "too long")
             return tree.Number(Fraction(0), "0", span=span)
         return tree.Number(Fraction(text.replace("_", "")), text, span=span)
+
+    def _quantity(self, token: Node) -> tree.Quantity:
+        text, span = str(token), self.span(token)
+        digits = _DIGITS.match(text)
+        assert digits is not None
+        unit = text[digits.end() :].lstrip()
+        number = self._exact(digits[0], Span(self.source, span.start, span.start + digits.end()))
+        unit_span = Span(self.source, span.end - len(unit), span.end)
+        return tree.Quantity(number.value, number.text, unit, unit_span, span=span)
 
     def _string(self, token: Node) -> tree.String:
         span = self.span(token)

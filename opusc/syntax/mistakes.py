@@ -4,17 +4,19 @@ The parser says where it stopped and what could have followed. The rules below l
 telling first; what none of them knows is described by what was expected.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
+from unicodedata import category, name
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from opusc.diagnostics import Diagnostic, Edit, Label, Severity
-from opusc.source import Source, Span
+from opusc.source import Span
+from opusc.syntax.place import END, PAIRS, Place
 from opusc.syntax.scan import Lexeme
 
-__all__ = ["KEYWORDS", "Place", "explain"]
+__all__ = ["KEYWORDS", "explain"]
 
 KEYWORDS = frozenset(
     [
@@ -41,11 +43,16 @@ KEYWORDS = frozenset(
         "use",
     ]
 )
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
 #: Notation of other languages, and ours.
 _FOREIGN = {"&&": "and", "||": "or", "!": "not", ":=": "=", "=>": "=", "->": "=", "'": '"'}
 _QUOTES = "\u2018\u2019\u201c\u201d\u00ab\u00bb"
-_END = Lexeme("end", "", 0)
+
+#: The words that begin an item.
+_BEGIN = ("fault", "let", "param", "phase", "require", "use")
+#: What stands before the `=` or `{` of an item: `ports =`, `nic storage =`, `rail[0..3] =`, `rail 0 =`, `job j {`.
+_HEAD = re.compile(
+    r"[A-Za-z_]\w*[ \t]*(?:\[[^\]\n]*\]|[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?|[A-Za-z_]\w*)?[ \t]*(?:=(?!=)|\{)"
+)
 
 #: Words for the parser's terminals, in the order in which a message names them.
 _NAMES = {
@@ -53,81 +60,6 @@ _NAMES = {
     "_NL": "a new line", "RBRACE": "`}`", "RSQB": "`]`", "RPAR": "`)`", "COLON": "`:`", "_THEN": "`then`",
     "_ELSE": "`else`", "IN": "`in`", "_FOR": "`for`", "_OF": "`of`",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the parser stopped: character `at` of `text`, in which earlier mistakes are blanked."""
-
-    source: Source
-    text: str
-    lexemes: list[Lexeme]
-    at: int
-
-    @cached_property
-    def index(self) -> int:
-        """The lexeme that the parser did not like; one too many at the end of the text."""
-        return next((i for i, lexeme in enumerate(self.lexemes) if lexeme.end > self.at), len(self.lexemes))
-
-    @property
-    def here(self) -> Lexeme:
-        return self.lexemes[self.index] if self.index < len(self.lexemes) else _END
-
-    @cached_property
-    def before(self) -> Lexeme:
-        """The lexeme before, newlines left out."""
-        earlier = (lexeme for lexeme in reversed(self.lexemes[: self.index]) if lexeme.kind != "newline")
-        return next(earlier, _END)
-
-    @property
-    def after(self) -> Lexeme:
-        return self.lexemes[self.index + 1] if self.index + 1 < len(self.lexemes) else _END
-
-    @cached_property
-    def open(self) -> list[Lexeme]:
-        """Brackets that are open here, outermost first."""
-        stack: list[Lexeme] = []
-        for lexeme in self.lexemes[: self.index]:
-            if lexeme.kind == "open":
-                stack.append(lexeme)
-            elif lexeme.kind == "close" and stack and _PAIRS[stack[-1].text] == lexeme.text:
-                stack.pop()
-        return stack
-
-    @cached_property
-    def unclosed(self) -> Lexeme | None:
-        """The bracket that was most likely not closed, if that is the mistake."""
-        if not self.open:
-            return None
-        inner = self.open[-1]
-        if self.here is _END:
-            return inner
-        if inner.text == "{":
-            return inner if self._declaration_inside() else None
-        if self.here.kind == "close" and self.here.text != _PAIRS[inner.text]:
-            return inner
-        on_a_later_line = "\n" in self.text[inner.start : self.here.start]
-        return inner if on_a_later_line and self.here.text in ("=", "{") else None
-
-    def _declaration_inside(self) -> bool:
-        """Whether a declaration starts in the first column while a block is open: `fabric f {`."""
-        line = self.text.rfind("\n", 0, self.here.start) + 1
-        words = self.text[line : self.here.start].split()
-        starts = bool(words) and not self.text[line].isspace() and self.open[-1].start < line
-        return starts and ((self.here.text == "{" and len(words) == 2) or words[0] in ("param", "use", "fault"))
-
-    @property
-    def stray(self) -> bool:
-        """A closing bracket that closes nothing."""
-        return self.here.kind == "close" and (not self.open or _PAIRS[self.open[-1].text] != self.here.text)
-
-    def span(self, lexeme: Lexeme) -> Span:
-        if lexeme is _END:
-            end = len(self.text.rstrip())
-            return self.source.span(end, end)
-        if lexeme.kind == "newline":
-            return self.source.span(lexeme.start, lexeme.start)
-        return self.source.span(lexeme.start, lexeme.end)
 
 
 Rule = Callable[[Place, frozenset[str]], Diagnostic | None]
@@ -171,14 +103,34 @@ def _open_string(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     )  # fmt: skip
 
 
+def _version(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """`opus` in the first line, and no number after it."""
+    if place.before.text != "opus" or "NUMBER" not in expected or place.before is not place.first:
+        return None
+    span = place.span(place.before)
+    return _error("OPUS002", "the first line must be `opus 1`", span, "no version", fix=(Edit(span, "opus 1"),))
+
+
+def _brace_below(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """A block that begins on the line below its name."""
+    if place.here.kind != "newline" or "LBRACE" not in expected:
+        return None
+    brace = next((x for x in place.lexemes[place.index :] if x.kind != "newline"), END)
+    if brace.text != "{" or "#" in place.source.text[place.here.start : brace.start]:
+        return None
+    gap = place.source.span(place.before.end, brace.start)
+    return _error("OPUS001", "the `{` of a block stands on the line of its name", place.span(brace),
+                  f"belongs after `{place.before.text}`", fix=(Edit(gap, " "),))  # fmt: skip
+
+
 def _unclosed(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     opener = place.unclosed
     if opener is None:
         return None
-    where = "the file ends" if place.here is _END else f"`{place.here.text}` cannot stand inside"
+    where = "the file ends" if place.here is END else f"`{place.here.text}` cannot stand inside"
     return _error(
         "OPUS004", f"`{opener.text}` is never closed", place.span(opener), "opened here",
-        secondary=(Label(place.span(place.here), where),), help=f"add `{_PAIRS[opener.text]}`",
+        secondary=(Label(place.span(place.here), where),), help=f"add `{PAIRS[opener.text]}`",
     )  # fmt: skip
 
 
@@ -196,28 +148,74 @@ def _foreign(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     if here.text in _FOREIGN or (here.text in _QUOTES and here.text):
         ours = _FOREIGN.get(here.text, '"')
         message = f"`{here.text}` is not of this language: write `{ours}`"
-        return _error("OPUS007", message, place.span(here), f"`{ours}`", fix=_replace(place, here, ours))
+        fix = _replace(place, here, ours)
+        if ours == '"' and (closing := _closing_quote(place)) is not None:
+            fix += _replace(place, closing, ours)
+        return _error("OPUS007", message, place.span(here), f"`{ours}`", fix=fix)
     if here.text in ("//", "/*"):
+        end = place.text.find("*/", here.start)
+        if here.text == "/*" and end >= 0:
+            here = replace(here, text=place.text[here.start : end + 2])
         fix = _replace(place, here, "#") if here.text == "//" else ()
-        return _error("OPUS007", "comments start with `#`", place.span(here), f"not with `{here.text}`", fix=fix)
+        return _error("OPUS007", "comments start with `#`", place.span(here), f"not with `{here.text[:2]}`", fix=fix)
     if here.text == ";":
         return _error(
             "OPUS007", "fields and declarations end with the line, or with `,` inside a block", place.span(here),
-            "no `;` is needed", fix=_replace(place, here, "" if place.after.kind in ("newline", "end") else ","),
+            "no `;` is needed",
+            fix=_replace(place, here, "" if place.after.kind in ("newline", "end") else "," if place.open else "\n"),
         )  # fmt: skip
-    if here.text == ":" and place.before.kind == "word" and "EQUAL" in expected | {"EQUAL"}:
+    if here.text == ":" and place.before.kind == "word" and place.earlier(2).text == "let":
+        return _error("OPUS001", "a `let` states no type: its value has one", place.span(here), "not expected here",
+                      help="only `param` has a type")  # fmt: skip
+    if here.text == ":" and place.before.kind == "word":
         message = f"a field is stated with `=`: `{place.before.text} = ...`"
-        return _error("OPUS007", message, place.span(here), "write `=`", fix=_replace(place, here, " ="))
+        ours = "=" if place.before.end < here.start else " ="
+        return _error("OPUS007", message, place.span(here), "write `=`", fix=_replace(place, here, ours))
     if here.text == "==" and ("EQUAL" in expected or place.at > here.start):
         return _error("OPUS007", "`==` compares; a field is stated with `=`", place.span(here), "write `=`",
                       fix=_replace(place, here, "="))  # fmt: skip
     if here.text == "=" and "COMPARE" in expected:
         return _error("OPUS007", "`=` states a field; a comparison is `==`", place.span(here), "write `==`",
                       fix=_replace(place, here, "=="))  # fmt: skip
-    if here.text == "%" or (here.text == "**"):
-        ours = "mod" if here.text == "%" else "power(base, exponent)"
-        return _error("OPUS007", f"`{here.text}` is no operator here: write `{ours}`", place.span(here), f"`{ours}`")
+    return _foreign_operator(place)
+
+
+def _closing_quote(place: Place) -> Lexeme | None:
+    """The other quotation mark of a pair that is not ours, on the same line."""
+    for lexeme in place.lexemes[place.index + 1 :]:
+        if lexeme.kind == "newline" or lexeme.text == '"':
+            break
+        if lexeme.text in _QUOTES or lexeme.text == "'":
+            return lexeme
     return None
+
+
+def _foreign_operator(place: Place) -> Diagnostic | None:
+    """`%` for `mod`, also where the parser took it for per cent (`7 % 3`), and `**`."""
+    operand = place.here.kind in ("number", "word") or place.here.text == "("
+    sign = place.before if place.before.text == "%" and operand and place.here.text not in KEYWORDS else place.here
+    if sign.text == "**":
+        return _error("OPUS007", "`**` is no operator here", place.span(sign), "no powers",
+                      help="write the product")  # fmt: skip
+    if sign.text != "%" or place.begins_item:
+        return None
+    left, right = place.text[sign.start - 1 : sign.start], place.text[sign.end : sign.end + 1]
+    ours = f"{'' if left.isspace() else ' '}mod{'' if right.isspace() else ' '}"
+    return _error("OPUS007", "`%` is no operator here: write `mod`", place.span(sign), "`mod`",
+                  fix=_replace(place, sign, ours))  # fmt: skip
+
+
+def _odd_character(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """What cannot be seen, or looks like something else."""
+    here = place.here
+    if here.kind != "other" or (here.text.isascii() and here.text.isprintable()):
+        return None
+    called = f"U+{ord(here.text):04X}" + (f" ({known.lower()})" if (known := name(here.text, "")) else "")
+    blank = category(here.text) in ("Zs", "Zl", "Zp", "Cf")
+    return _error(
+        "OPUS001", f"the character {called} cannot stand outside a text", place.span(here), "not expected here",
+        fix=_replace(place, here, " ") if blank else (),
+    )  # fmt: skip
 
 
 def _odd_number(place: Place, expected: frozenset[str]) -> Diagnostic | None:
@@ -232,22 +230,40 @@ def _odd_number(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 
 
 def _missing_separator(place: Place, expected: frozenset[str]) -> Diagnostic | None:
-    before, here, after = place.before, place.here, place.after
-    ends_a_value = before.kind in ("word", "number", "string", "close") or before.text == "%"
-    if not (ends_a_value and here.kind == "word" and (after.text == "=" or after.text == "{")):
+    before, here, index = place.before, place.here, place.index
+    if here.text == "=" and before.kind == "word" and place.earlier(2).kind == "number":
+        before, here, index = place.earlier(2), before, index - 1  # `2 s =`: the field `s`, not 2 seconds
+    begins = here.kind == "word" and (here.text in _BEGIN or _HEAD.match(place.text, here.start) is not None)
+    if not begins or not _ends_a_value(before) or place.in_list:
         return None
     if "COMMA" not in expected and "_NL" not in expected:
         return None
-    line = place.text.rfind("\n", 0, here.start) + 1
-    first = place.open[-1].end if place.open and place.open[-1].start >= line else line
-    start = place.text.rfind(",", first, before.start)
-    name = place.text[max(start + 1, first) : before.start].split("=")[0].strip() or before.text
     if not place.open:
         message = f"expected a new line before `{here.text}`"
-        return _error("OPUS001", message, place.span(here), "starts a new declaration")
+        return _error("OPUS001", message, place.span(here), "starts a new declaration",
+                      fix=_insert(place, before.end, "\n"))  # fmt: skip
+    name = place.lexemes[place.item_start(index - 1)].text
     return _error(
         "OPUS001", f"expected `,` or a new line between `{name}` and `{here.text}`", place.span(here),
         f"`{here.text}` is another field", fix=_insert(place, before.end, ","),
+    )  # fmt: skip
+
+
+def _ends_a_value(lexeme: Lexeme) -> bool:
+    return lexeme.kind in ("word", "number", "string", "close") or lexeme.text == "%"
+
+
+def _missing_comma(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """Two values of a list side by side."""
+    before, here = place.before, place.here
+    starts_a_value = here.kind in ("word", "number", "string") or here.text in ("(", "[")
+    if not (place.in_list and "COMMA" in expected and starts_a_value and _ends_a_value(before)):
+        return None
+    if here.text in KEYWORDS - {"not", "true", "false"}:
+        return None
+    return _error(
+        "OPUS001", f"expected `,` between `{before.text}` and `{here.text}`", place.span(here), "another value",
+        fix=_insert(place, before.end, ","),
     )  # fmt: skip
 
 
@@ -268,7 +284,7 @@ def _missing_value(place: Place, expected: frozenset[str]) -> Diagnostic | None:
         # `a =`, and on the next line `b = 1`: newlines after `=` mean nothing, so `b` was taken for the value.
         at = place.lexemes.index(before) - 1
         ended = at >= 0 and place.lexemes[at].kind == "newline"
-        before = next((x for x in reversed(place.lexemes[: at + 1]) if x.kind != "newline"), _END)
+        before = next((x for x in reversed(place.lexemes[: at + 1]) if x.kind != "newline"), END)
     if not ended or before.kind != "sign" or before.text in (",", ".."):
         return None
     what = "a value" if before.text == "=" else "an operand"
@@ -301,11 +317,15 @@ def _expected(place: Place, expected: frozenset[str]) -> Diagnostic:
 
 _RULES: tuple[Rule, ...] = (
     _open_string,
+    _version,
     _missing_separator,
     _unclosed,
     _stray,
+    _brace_below,
     _foreign,
+    _odd_character,
     _odd_number,
+    _missing_comma,
     _keyword,
     _missing_value,
     _missing_else,

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,14 +19,17 @@ from opusc.resources import grammar_file
 from opusc.source import Source, Span
 from opusc.syntax import tree
 from opusc.syntax.build import Builder, TooDeep
-from opusc.syntax.mistakes import Place, explain
-from opusc.syntax.recovery import parse_with_recovery
+from opusc.syntax.mistakes import explain
+from opusc.syntax.place import Place
+from opusc.syntax.recovery import parse_with_recovery, stopped_at
 from opusc.syntax.scan import scan
 
 __all__ = ["VERSION", "parse", "parse_expression"]
 
 VERSION = 1
 MAX_CHARACTERS = 4 * 1024 * 1024
+#: A version line further down than this is not looked for when it could not be parsed.
+VERSION_WITHIN = 20_000
 
 #: Tokens after which an item cannot end, so that a newline after them means nothing.
 _OPEN_ENDED = frozenset(
@@ -106,15 +110,10 @@ def _cache_file(grammar: str) -> Path | None:
 
 
 def parse(source: Source, sink: Diagnostics) -> tree.Program:
+    """The program that a text states, or as much of it as could be understood; what is wrong is in the sink."""
+    if _too_large(source, sink):
+        return tree.Program(source, None, (), (), span=source.whole)
     comments = _comments(source)
-    if len(source.text) > MAX_CHARACTERS:
-        sink.error(
-            "OPUS009",
-            f"the file has {len(source.text):,} characters; {MAX_CHARACTERS:,} is the limit",
-            source.span(0, 0),
-            help="large tables belong into a CSV file",
-        )
-        return tree.Program(source, None, (), comments, span=source.whole)
     parsed = parse_with_recovery(lambda text: _lark().parse(text, start="start"), source, sink)
     if parsed is None:
         return tree.Program(source, None, (), comments, span=source.whole)
@@ -128,14 +127,64 @@ def parse(source: Source, sink: Diagnostics) -> tree.Program:
             if isinstance(entry, LarkTree):
                 built.append(builder.entry(entry))
     except TooDeep as error:
-        sink.error(
-            "OPUS009",
-            f"the expression nests deeper than {Builder.DEPTH}",
-            error.span,
-            "one level too many",
-            help="name the inner part with `let`",
-        )
+        _too_deep(error, sink)
+    _check_version(source, number, sink)
+    return tree.Program(source, number, tuple(built), comments, span=source.whole)
+
+
+def parse_expression(source: Source, sink: Diagnostics) -> tree.Expression | None:
+    """The expression that a text is (a `-D` value); None, with errors in the sink, if it is none."""
+    if _too_large(source, sink):
+        return None
+    try:
+        return _inner(source, 0, len(source.text), sink)
+    except TooDeep as error:
+        _too_deep(error, sink)
+        return None
+
+
+def _inner(source: Source, start: int, end: int, sink: Diagnostics) -> tree.Expression | None:
+    """Parse a stretch of a text as one expression, with its positions in the whole text."""
+    text = source.text[start:end]
+    try:
+        parsed = _lark().parse(text, start="expression")
+    except UnexpectedInput as error:
+        if len(sink) < Diagnostics.LIMIT:
+            lexemes = [replace(x, start=start + x.start) for x in scan(text) if x.kind != "comment"]
+            at = start + stopped_at(error, len(text))
+            sink.add(explain(Place(source, source.text[:end], lexemes, at), error))
+        return None
+    builder = Builder(source, (), sink, lambda a, b: _inner(source, a, b, sink), offset=start)
+    return builder.expression(parsed.children[0])
+
+
+def _too_large(source: Source, sink: Diagnostics) -> bool:
+    if len(source.text) <= MAX_CHARACTERS:
+        return False
+    sink.error(
+        "OPUS009",
+        f"the text has {len(source.text):,} characters; {MAX_CHARACTERS:,} is the limit",
+        source.span(0, 0),
+        help="large tables belong into a CSV file",
+    )
+    return True
+
+
+def _too_deep(error: TooDeep, sink: Diagnostics) -> None:
+    sink.error(
+        "OPUS009",
+        f"the expression nests deeper than {Builder.DEPTH}",
+        error.span,
+        "one level too many",
+        help="name the inner part with `let`",
+    )
+
+
+def _check_version(source: Source, number: tree.Number | None, sink: Diagnostics) -> None:
     if number is None:
+        stated = next((x for x in scan(source.text[:VERSION_WITHIN]) if x.kind not in ("comment", "newline")), None)
+        if stated is not None and stated.text == "opus":
+            return  # there is such a line, and the message about it is in the sink
         here = source.span(0, 0)
         sink.error("OPUS002", "the first line must be `opus 1`", here, fix=[Edit(here, f"opus {VERSION}\n\n")])
     elif number.value != VERSION:
@@ -144,29 +193,8 @@ def parse(source: Source, sink: Diagnostics) -> tree.Program:
             f"the program is of version {number.text}; this opusc knows version {VERSION}",
             number.span,
             "another version",
-            help="use a newer opusc, or write `opus 1`",
+            help=f"use a newer opusc, or write `opus {VERSION}`",
         )
-    return tree.Program(source, number, tuple(built), comments, span=source.whole)
-
-
-def parse_expression(source: Source, sink: Diagnostics) -> tree.Expression | None:
-    return _inner(source, 0, len(source.text), sink)
-
-
-def _inner(source: Source, start: int, end: int, sink: Diagnostics) -> tree.Expression | None:
-    """Parse a stretch of a text as one expression, keeping its positions."""
-    padded = " " * start + source.text[start:end]
-    try:
-        parsed = _lark().parse(padded, start="expression")
-    except UnexpectedInput as error:
-        position = error.pos_in_stream
-        at = end if position is None or position < 0 else min(max(position, start), end)
-        lexemes = [lexeme for lexeme in scan(padded) if lexeme.kind != "comment"]
-        sink.add(explain(Place(source, padded, lexemes, at), error))
-        return None
-    builder = Builder(source, (), sink, lambda a, b: _inner(source, a, b, sink))
-    child = parsed.children[0]
-    return builder.expression(child)
 
 
 def _comments(source: Source) -> tuple[tree.Comment, ...]:

@@ -14,7 +14,7 @@ _LEXEME = re.compile(
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<open_string>"(?:[^"\\\n]|\\.)*)
   | (?P<newline>\n)
-  | (?P<space>[^\S\n]+)
+  | (?P<space>[ \t\f]+)
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<number>[0-9][0-9_]*(?:\.[0-9][0-9_]*)?)
   | (?P<open>[\[({])

@@ -1,5 +1,6 @@
 """The inside of a string: literal text and the expressions between braces."""
 
+import re
 from collections.abc import Callable
 
 from opusc.diagnostics import Diagnostics
@@ -8,6 +9,7 @@ from opusc.syntax import tree
 
 __all__ = ["string_parts"]
 
+_BRACE = re.compile(r"[{}]")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
@@ -28,7 +30,7 @@ def string_parts(
             literal.append(char)
             at += 2
         elif char == "{":
-            close = text.find("}", at, end)
+            close = _closing(text, at, end)
             if close < 0 or not text[at + 1 : close].strip():
                 sink.error(
                     "OPUS006",
@@ -51,3 +53,13 @@ def string_parts(
     if literal:
         parts.append("".join(literal))
     return tuple(parts)
+
+
+def _closing(text: str, at: int, end: int) -> int:
+    """Where the brace that opens at `at` is closed, braces of records inside counted; -1 if nowhere."""
+    depth = 0
+    for brace in _BRACE.finditer(text, at, end):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return -1
