@@ -30,6 +30,7 @@ _OWN = {
     "opus-controller": "opusc.backends.opus_controller:BACKEND",
     "plan": "opusc.backends.plan:BACKEND",
     "polatis": "opusc.backends.polatis:BACKEND",
+    "simgrid": "opusc.backends.simgrid:BACKEND",
     "sonic": "opusc.backends.sonic:BACKEND",
 }
 
