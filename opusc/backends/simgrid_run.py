@@ -112,21 +112,27 @@ class Play:
                 link.turn_off()
 
 
-def picoseconds(text: str) -> int:
+def whole(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"`{text}` is no whole number of picoseconds")
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number")
+    return int(text)
+
+
+def some(text: str) -> int:
+    if whole(text) == 0:
+        raise argparse.ArgumentTypeError("at least 1")
     return int(text)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Play one iteration of the job on its circuits with SimGrid.")
-    parser.add_argument("--reconfigure", type=picoseconds, metavar="PS", help="time of a change, not the plan's")
-    parser.add_argument("--bytes", type=int, metavar="N", help="size of every message")
-    parser.add_argument("--iterations", type=int, default=1, metavar="N")
+    parser.add_argument("--reconfigure", type=whole, metavar="PS", help="time of every change, not the plan's")
+    parser.add_argument("--bytes", type=some, metavar="N", help="size of every message")
+    parser.add_argument("--iterations", type=some, default=1, metavar="N")
     parser.add_argument(
         "--break",
         dest="skip_up",
-        type=int,
+        type=whole,
         metavar="K",
         help="in change K of the run, from 0, leave the first link dark that should come up: the run must fail",
     )

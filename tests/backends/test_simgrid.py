@@ -1,5 +1,6 @@
 """Target `simgrid`: what is written reads back as the plan, faults do not, and missing times are demanded."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opusc.backends.base import Options
+from opusc.backends.emit import emit
 from opusc.backends.registry import get
 from opusc.backends.simgrid import BACKEND
 from opusc.backends.simgrid_read import JOB, PLATFORM, RUN, Change, Held, Zone
+from opusc.diagnostics import CompileError, Diagnostics
 from opusc.plan.plan import Plan
 from tests.backends.cases import PLANS, objection, plan_of, read_back, refusals, timed, write
 from tests.support import make_plan
@@ -105,3 +109,19 @@ def test_times_are_demanded_where_links_change() -> None:
 def test_a_job_without_circuits_is_refused() -> None:
     plan = make_plan(nodes=1, gpus=2, tp=2)
     assert [code for code, _ in refusals(BACKEND, plan)] == ["OPUS601"]
+
+
+def test_a_change_takes_as_long_as_its_slowest_switch(tmp_path: Path) -> None:
+    plan = made("rails")
+    slow = dataclasses.replace(plan.switches[1], kind=dataclasses.replace(plan.switches[1].kind, control=7))
+    mixed = dataclasses.replace(plan, switches=(plan.switches[0], slow, *plan.switches[2:]))
+    write(BACKEND, mixed, tmp_path)
+    assert read_back(BACKEND, mixed, tmp_path) == []
+    assert {c["time_ps"] for c in json.loads((tmp_path / JOB).read_text())["changes"]} == {10**10 + 7}
+
+
+def test_output_is_bounded(tmp_path: Path) -> None:
+    sink = Diagnostics()
+    with pytest.raises(CompileError):
+        emit(made("quickstart"), ["simgrid"], tmp_path, Options(max_output=1000), sink)
+    assert [d.code for d in sink] == ["OPUS603"]
