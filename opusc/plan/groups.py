@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from opusc.arrays import distinct
 from opusc.diagnostics import Diagnostics
-from opusc.model.entities import Job, PhaseSpec
+from opusc.model.entities import Job, PhaseSpec, RailBy
 from opusc.plan.plan import Instances, Int32, Shape
 from opusc.plan.ports import PortModel
 from opusc.plan.ranks import Grid, domain_of, lane_of, rail_of
@@ -144,8 +144,15 @@ def _report_uneven(
                 f"the group of ranks {_brief(members)} has members on different local ranks in different domains",
                 "a topology is carried by the rails on which every domain of the group has a member",
             ],
-            help="choose degrees whose product over the inner axes divides the GPUs of a domain, or set `domain.use`",
+            help=_way_out(placement),
         )
+
+
+def _way_out(placement: Placement) -> str:
+    fabric = placement.job.fabric
+    if fabric.rail_by is RailBy.LOCAL_RANK and fabric.cluster.gpus_per_domain < fabric.cluster.gpus_per_node:
+        return "use `rail_by = domain_rank`: by local rank, the domains of one node are on different rails"
+    return "choose degrees whose product over the inner axes divides the GPUs of a domain, or set `domain.use`"
 
 
 def _odd_ones(members: Int32, placement: Placement) -> Int32:

@@ -158,7 +158,10 @@ def test_relay_hops_to_the_rail_of_the_stage_it_enters() -> None:
 
 def test_domains_that_are_half_a_node_share_rails_only_by_domain_rank() -> None:
     halves = {"nodes": 2, "gpus": 4, "domain": 2, "tp": 2, "dp": 4}
-    assert "OPUS405" in codes(**halves)
+    sink = Diagnostics()
+    build_plan(make_model(**halves), sink)
+    [found] = [d for d in sink if d.code == "OPUS405"]
+    assert "rail_by = domain_rank" in found.help
     assert names(make_plan(**halves, rail_by=RailBy.DOMAIN_RANK)) == ["dp[0]"]
 
 
