@@ -49,6 +49,13 @@ _QUOTES = "\u2018\u2019\u201c\u201d\u00ab\u00bb"
 
 #: The words that begin an item.
 _BEGIN = ("fault", "let", "param", "phase", "require", "use")
+#: What a value must follow.
+_WAITING = frozenset(
+    [
+        *["=", "+", "-", "*", "/", "..", "==", "!=", "<", "<=", ">", ">=", "and", "or", "not", "mod", "div"],
+        *["in", "of", "over", "if", "then", "else", "require"],
+    ]
+)
 #: What stands before the `=` or `{` of an item: `ports =`, `nic storage =`, `rail[0..3] =`, `rail 0 =`, `job j {`.
 _HEAD = re.compile(
     r"[A-Za-z_]\w*[ \t]*(?:\[[^\]\n]*\]|[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?|[A-Za-z_]\w*)?[ \t]*(?:=(?!=)|\{)"
@@ -229,6 +236,28 @@ def _odd_number(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     )  # fmt: skip
 
 
+def _missing_value_above(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """`a =`, and on the next line `b = 1`: newlines after `=` mean nothing, so `b` was taken for the value."""
+    at = place.index
+    while at > 0 and place.lexemes[at - 1].kind != "newline":
+        at -= 1
+    if at == 0 or place.in_list or at >= len(place.lexemes):
+        return None
+    first = place.lexemes[at]
+    head = _HEAD.match(place.text, first.start)
+    if first.kind != "word" or not (first.text in _BEGIN or (head is not None and place.here.start < head.end())):
+        return None
+    above = next((x for x in reversed(place.lexemes[:at]) if x.kind != "newline"), END)
+    if above.text not in _WAITING or (above.text in _BEGIN and first.text not in _BEGIN):
+        return None
+    return _nothing_follows(place, above)
+
+
+def _nothing_follows(place: Place, sign: Lexeme) -> Diagnostic:
+    what = "a value" if sign.text == "=" or sign.kind == "word" else "an operand"
+    return _error("OPUS001", f"expected {what} after `{sign.text}`", place.span(sign), "nothing follows")
+
+
 def _missing_separator(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     before, here, index = place.before, place.here, place.index
     if here.text == "=" and before.kind == "word" and place.earlier(2).kind == "number":
@@ -280,15 +309,9 @@ def _keyword(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 def _missing_value(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     here, before = place.here, place.before
     ended = here.kind in ("newline", "close", "end") or here.text == ","
-    if here.text == "=" and before.kind == "word":
-        # `a =`, and on the next line `b = 1`: newlines after `=` mean nothing, so `b` was taken for the value.
-        at = place.lexemes.index(before) - 1
-        ended = at >= 0 and place.lexemes[at].kind == "newline"
-        before = next((x for x in reversed(place.lexemes[: at + 1]) if x.kind != "newline"), END)
     if not ended or before.kind != "sign" or before.text in (",", ".."):
         return None
-    what = "a value" if before.text == "=" else "an operand"
-    return _error("OPUS001", f"expected {what} after `{before.text}`", place.span(before), "nothing follows")
+    return _nothing_follows(place, before)
 
 
 def _missing_else(place: Place, expected: frozenset[str]) -> Diagnostic | None:
@@ -318,6 +341,7 @@ def _expected(place: Place, expected: frozenset[str]) -> Diagnostic:
 _RULES: tuple[Rule, ...] = (
     _open_string,
     _version,
+    _missing_value_above,
     _missing_separator,
     _unclosed,
     _stray,

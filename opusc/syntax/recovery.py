@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from opusc.diagnostics import Diagnostics, Edit
 from opusc.source import Source, Span
+from opusc.syntax.brackets import mend_brackets
 from opusc.syntax.mistakes import explain
 from opusc.syntax.place import Place
 from opusc.syntax.scan import Lexeme, scan
@@ -28,7 +29,8 @@ def parse_with_recovery(
 ) -> "LarkTree[Token] | None":
     """The parse tree of what could be understood; None when nothing could. Every error is in the sink."""
     text = source.text
-    mended: list[int] = []  # where; what is wrong in such an item later most likely follows from it
+    mended: list[tuple[int, int]] = []  # what is wrong in an item with such a place most likely follows from it
+    brackets = False
     for _ in range(max(LEAST, min(MOST, CHARACTERS // (len(text) + 1)))):
         lexemes = [lexeme for lexeme in scan(text) if lexeme.kind != "comment"]
         if (deep := _too_deep(lexemes)) is not None:
@@ -44,14 +46,21 @@ def parse_with_recovery(
             return parse(text + "\n")
         except UnexpectedInput as unexpected:
             error = unexpected
+        if not brackets:
+            brackets, better = True, mend_brackets(source, text, lexemes)
+            if better.found:
+                for message in better.found:
+                    sink.add(message)
+                text, mended = better.text, better.lines
+                continue
         place = Place(source, text, lexemes, stopped_at(error, len(text)))
         found = explain(place, error)
         first, last = _extent(place, found.span)
-        if not any(first <= at < last for at in mended):
+        if not any(first < end and start < last for start, end in mended):
             sink.add(found)
-            if (better := _mend(text, found.fix)) is not None:
-                mended += [edit.span.start for edit in found.fix]
-                text = better
+            if (corrected := _mend(text, found.fix)) is not None:
+                mended += [(edit.span.start, edit.span.start + 1) for edit in found.fix]
+                text = corrected
                 continue
         gone = "".join(c if c == "\n" else " " for c in text[first:last])
         if gone == text[first:last]:

@@ -135,7 +135,7 @@ def test_an_unclosed_block_does_not_swallow_the_next_declaration() -> None:
     program, found = messages(text)
     assert [d.code for d in found] == ["OPUS004"]
     assert found[0].span.line == 7
-    assert [e.name.text for e in program.entries if isinstance(e, tree.Declaration)] == ["rails", "j"]
+    assert [e.name.text for e in program.entries if isinstance(e, tree.Declaration)] == ["c", "rails", "j"]
 
 
 def test_a_missing_version_line_is_inserted_by_the_fix() -> None:
