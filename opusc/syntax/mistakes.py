@@ -57,9 +57,11 @@ _WAITING = frozenset(
     ]
 )
 #: What stands before the `=` or `{` of an item: `ports =`, `nic storage =`, `rail[0..3] =`, `rail 0 =`, `job j {`.
-_HEAD = re.compile(
-    r"[A-Za-z_]\w*[ \t]*(?:\[[^\]\n]*\]|[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?|[A-Za-z_]\w*)?[ \t]*(?:=(?!=)|\{)"
-)
+_WORDS = r"[A-Za-z_]\w*[ \t]*(?:\[[^\]\n]*\]|[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?|[A-Za-z_]\w*)?[ \t]*"
+_FIELD = re.compile(_WORDS + r"=(?!=)")
+_HEAD = re.compile(_WORDS + r"(?:=(?!=)|\{)")
+#: The same at the top level, where two words stand.
+_DECLARATION = re.compile(r"[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*(?:=(?!=)|\{)")
 
 #: Words for the parser's terminals, in the order in which a message names them.
 _NAMES = {
@@ -174,10 +176,12 @@ def _foreign(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     if here.text == ":" and place.before.kind == "word" and place.earlier(2).text == "let":
         return _error("OPUS001", "a `let` states no type: its value has one", place.span(here), "not expected here",
                       help="only `param` has a type")  # fmt: skip
-    if here.text == ":" and place.before.kind == "word":
+    if here.text == ":" and place.before.kind == "word" and place.before.text not in KEYWORDS:
         message = f"a field is stated with `=`: `{place.before.text} = ...`"
         ours = "=" if place.before.end < here.start else " ="
-        return _error("OPUS007", message, place.span(here), "write `=`", fix=_replace(place, here, ours))
+        # Outside blocks no field can be meant: `dp: count = 4` is a parameter without its `param`.
+        fix = _replace(place, here, ours) if place.open and not _FIELD.match(place.text, place.after.start) else ()
+        return _error("OPUS007", message, place.span(here), "write `=`", fix=fix)
     if here.text == "==" and ("EQUAL" in expected or place.at > here.start):
         return _error("OPUS007", "`==` compares; a field is stated with `=`", place.span(here), "write `=`",
                       fix=_replace(place, here, "="))  # fmt: skip
@@ -215,8 +219,10 @@ def _foreign_operator(place: Place) -> Diagnostic | None:
 def _odd_character(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     """What cannot be seen, or looks like something else."""
     here = place.here
-    if here.kind != "other" or (here.text.isascii() and here.text.isprintable()):
+    if here.kind != "other":
         return None
+    if here.text.isascii() and here.text.isprintable():
+        return _error("OPUS001", f"`{here.text}` means nothing outside a text", place.span(here), "not of the language")
     called = f"U+{ord(here.text):04X}" + (f" ({known.lower()})" if (known := name(here.text, "")) else "")
     blank = category(here.text) in ("Zs", "Zl", "Zp", "Cf")
     return _error(
@@ -262,8 +268,9 @@ def _missing_separator(place: Place, expected: frozenset[str]) -> Diagnostic | N
     before, here, index = place.before, place.here, place.index
     if here.text == "=" and before.kind == "word" and place.earlier(2).kind == "number":
         before, here, index = place.earlier(2), before, index - 1  # `2 s =`: the field `s`, not 2 seconds
-    begins = here.kind == "word" and (here.text in _BEGIN or _HEAD.match(place.text, here.start) is not None)
-    if not begins or not _ends_a_value(before) or place.in_list:
+    if here.kind != "word" or not _ends_a_value(before) or place.in_list or before.text in KEYWORDS:
+        return None
+    if here.text not in _BEGIN and not (_FIELD if place.open else _DECLARATION).match(place.text, here.start):
         return None
     if "COMMA" not in expected and "_NL" not in expected:
         return None
@@ -286,14 +293,40 @@ def _missing_comma(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     """Two values of a list side by side."""
     before, here = place.before, place.here
     starts_a_value = here.kind in ("word", "number", "string") or here.text in ("(", "[")
-    if not (place.in_list and "COMMA" in expected and starts_a_value and _ends_a_value(before)):
+    if not (place.in_list and "COMMA" in expected and {"RSQB", "RPAR"} & expected and starts_a_value):
         return None
-    if here.text in KEYWORDS - {"not", "true", "false"}:
+    constants = {"true", "false"}
+    if not _ends_a_value(before) or before.text in KEYWORDS - constants or here.text in KEYWORDS - constants - {"not"}:
         return None
     return _error(
         "OPUS001", f"expected `,` between `{before.text}` and `{here.text}`", place.span(here), "another value",
         fix=_insert(place, before.end, ","),
     )  # fmt: skip
+
+
+def _outside(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """A field, or a block without a kind, where declarations stand."""
+    here, before = place.here, place.before
+    if place.open or expected != {"NAME"} or before.kind != "word" or place.earlier(2).kind not in ("newline", "end"):
+        return None
+    if here.text == "=":
+        return _error("OPUS001", f"`{before.text} = ...` is a field, and stands in no block", place.span(before),
+                      "outside every block", help="a value with a name of its own is stated with `let`")  # fmt: skip
+    if here.text == "{":
+        return _error("OPUS001", "a block has a kind and a name: `KIND NAME { ... }`", place.span(before),
+                      "only one word")  # fmt: skip
+    return None
+
+
+def _side_by_side(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    """Two values with nothing between."""
+    before, here = place.before, place.here
+    if here.kind not in ("word", "number", "string") or not _ends_a_value(before) or place.begins_item:
+        return None
+    if here.text in KEYWORDS - {"true", "false"} or before.text in KEYWORDS or not expected & {"TIMES", "LSQB", "_NL"}:
+        return None
+    return _error("OPUS001", f"nothing joins `{before.text}` and `{here.text}`", place.span(here),
+                  "an operator, a comma or a new line is missing before this")  # fmt: skip
 
 
 def _keyword(place: Place, expected: frozenset[str]) -> Diagnostic | None:
@@ -351,6 +384,8 @@ _RULES: tuple[Rule, ...] = (
     _odd_number,
     _missing_comma,
     _keyword,
+    _outside,
     _missing_value,
     _missing_else,
+    _side_by_side,
 )
