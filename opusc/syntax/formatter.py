@@ -143,7 +143,7 @@ class _Printer:
                 of = f" of {inline(node.of)}" if node.of else ""
                 self._simple(f"fault {node.kind.text} {inline(node.selection)}{of}", node.span, indent)
             case tree.Require():
-                self._simple(require(node), node.span, indent)
+                self._require(node, indent)
             case tree.Let():
                 self._assigned(head_of_let(node), node.value, node.span, indent)
             case tree.Field():
@@ -166,6 +166,15 @@ class _Printer:
             self._simple(head, node.span, indent)
         else:
             self._assigned(head, node.default, node.span, indent)
+
+    def _require(self, node: tree.Require, indent: int) -> None:
+        """On one line, or with its message below where that is too long."""
+        text = require(node)
+        if node.message is None or len(text) + 2 * indent <= WIDTH or self._comments_in(node.span):
+            self._simple(text, node.span, indent)
+            return
+        self.lines.append(_Line(f"require {inline(node.condition)}", indent, whole=False))
+        self.lines.append(_Line(f"else {inline(node.message)}", indent + 1, comment=self._trailing_of(node.span.end)))
 
     def _simple(self, text: str, span: Span, indent: int) -> None:
         if self._comments_in(span):

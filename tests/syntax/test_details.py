@@ -123,6 +123,13 @@ def test_braces_of_a_block_inside_a_text() -> None:
     assert inner.span.text == "x { b = 1 }"
 
 
+def test_a_long_requirement_is_broken_before_its_message() -> None:
+    long = " and ".join(["some_name < 100"] * 6)
+    one, two = f'require {long} else "a message"', f'require {long}\n  else "a message"  # why'
+    for text in (f"opus 1\n{one}  # why\n", f"opus 1\n{two}\n"):
+        assert format_source(Source("t", text), Diagnostics()) == f"opus 1\n{two}\n"
+
+
 # --- single mistakes -----------------------------------------------------------------------------
 
 CORRECTED = {
