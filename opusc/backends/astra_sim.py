@@ -128,15 +128,17 @@ def _check_numbers(plan: Plan, sink: Diagnostics) -> None:
             notes=["its matrices have the links of tensor groups inside a domain, in every configuration"],
             help="state the bandwidth of a GPU in its domain, for example `scale_up = 450 GB/s`",
         )
-    kinds = list(dict.fromkeys(switch.kind for switch in plan.switches))
-    for kind in kinds:
+    said = set()
+    for switch in plan.switches:
+        kind, place = switch.kind, fabric.rails[switch.rails[0]].span
         missing = [name for name in ("settle", "relock") if getattr(kind, name) is None]
-        if missing:
+        if missing and place not in said:
+            said.add(place)
             names = " and ".join(f"`{name}`" for name in missing)
             sink.error(
                 "OPUS604",
                 f"target `astra-sim` needs {names} of switch `{kind.name}`",
-                fabric.at("switch"),
+                place,
                 f"`{kind.name}` does not say",
                 notes=["network.yml has the time for which a changed link is dark: settle + relock + control"],
                 help="state it, for example `switch = ... { reconfigure = { settle = 10 ms, relock = 0 ms } }`",

@@ -66,8 +66,24 @@ def _expanded(plan: Plan, targets: Sequence[str], sink: Diagnostics) -> list[str
                 "no driver stated",
                 help=f"drivers: {', '.join(m.replace('-', '_') for m in GROUPS[name])}",
             )
+        elif name in GROUPS and None in drivers:
+            _left_out(plan, name, sink)
         found += members if name in GROUPS else [name]
     return list(dict.fromkeys(found))
+
+
+def _left_out(plan: Plan, group: str, sink: Diagnostics) -> None:
+    """A fabric whose switches are written in part would run in part: say which ones are missing."""
+    fabric = plan.model.fabric
+    bare = [switch for switch in plan.switches if switch.kind.driver is None]
+    sink.warning(
+        "OPUS602",
+        f"`{group}` writes nothing for {len(bare):,} of {len(plan.switches):,} switches of fabric `{fabric.name}`: "
+        "they state no `driver`",
+        fabric.rails[bare[0].rails[0]].span,
+        f"{bare[0].name} is the first",
+        help=f"drivers: {', '.join(m.replace('-', '_') for m in GROUPS[group])}",
+    )
 
 
 def _emit_one(backend: Backend, plan: Plan, directory: Path, options: Options, sink: Diagnostics) -> Written:

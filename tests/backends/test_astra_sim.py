@@ -16,8 +16,11 @@ from benchmarks.bench_writers import naive
 from opusc.backends import astra_matrices
 from opusc.backends.astra_matrices import GB, State, decimal_text
 from opusc.backends.astra_sim import BACKEND, NETWORK, SCHEDULES, Network
+from opusc.backends.base import Options
 from opusc.backends.stagewise import stage_parts
+from opusc.diagnostics import Diagnostics
 from opusc.plan.plan import Plan
+from opusc.source import Source, Span
 from tests.backends.cases import (
     PLANS,
     QUICKSTART,
@@ -253,3 +256,17 @@ def test_no_plan_makes_the_checks_fail(name: str) -> None:
     for code, message in refusals(BACKEND, timed(plan_of(name))):
         assert code.startswith("OPUS6")
         assert message.startswith("target `astra-sim`")
+
+
+def test_a_missing_number_is_told_once_where_the_rails_state_their_switch() -> None:
+    made = make_plan(nodes=4, gpus=2, tp=2, dp=2, pp=2)
+    fabric = made.model.fabric
+    place = Span(Source("<own>", "switch"), 0, 6)
+    rails = (fabric.rails[0], *(dataclasses.replace(rail, span=place) for rail in fabric.rails[1:]))
+    job = dataclasses.replace(made.model.job, fabric=dataclasses.replace(fabric, rails=rails))
+    switches = tuple(dataclasses.replace(s, kind=dataclasses.replace(s.kind, name=s.name)) for s in made.switches)
+    sink = Diagnostics()
+    model = dataclasses.replace(made.model, job=job)
+    BACKEND.check(dataclasses.replace(made, model=model, switches=switches), Options(), sink)
+    told = [d.span.source.name for d in sink if "`settle` and `relock`" in d.message]
+    assert sorted(told) == ["<own>", "<test>"]

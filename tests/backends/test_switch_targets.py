@@ -4,6 +4,7 @@ The replayers below parse the files on their own, as a switch would take them: t
 that is taken and to disconnect what is not there.
 """
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -306,3 +307,14 @@ def test_controllers_of_a_fabric_without_drivers_are_refused(tmp_path: Path) -> 
     with pytest.raises(CompileError):
         emit(bare, ["controllers"], tmp_path, Options(), sink)
     assert [d.code for d in sink] == ["OPUS602"]
+
+
+def test_controllers_say_which_switches_have_no_files(tmp_path: Path) -> None:
+    made = plan("sonic")
+    bare = dataclasses.replace(made.switches[1].kind, driver=None)
+    switches = (made.switches[0], dataclasses.replace(made.switches[1], kind=bare), *made.switches[2:])
+    sink = Diagnostics()
+    emit(dataclasses.replace(made, switches=switches), ["controllers"], tmp_path, Options(), sink)
+    (found,) = sink.warnings
+    assert found.code == "OPUS602"
+    assert f"nothing for 1 of {len(switches)} switches" in found.message
