@@ -8,7 +8,6 @@ are called. A node is its number, or letters and then its number (`node12`).
 
 import csv
 import re
-from collections.abc import Iterator
 from io import StringIO
 
 from opusc.diagnostics import Label
@@ -24,6 +23,7 @@ __all__ = ["cables_from_csv"]
 
 _FIRST = ("node", "gpu", "port")
 _LAST = ("position", "side", "receive")
+_MOST_WRONG = 10  # rows of one file that are complained about
 Row = dict[str, str]
 
 
@@ -165,33 +165,42 @@ def _joined(reader: Reader, tables: list[list[tuple[Row, Span]]]) -> tuple[Cable
                 _two_cables(reader, row["far"], span, behind[row["far"]])
                 return None
             behind[row["far"]] = span
-    cables = list(_follow(reader, tables[0], onward))
-    return None if None in cables else tuple(c for c in cables if c is not None)
+    ends = _followed(reader, tables[0], onward)
+    if ends is None:
+        return None
+    cables, wrong = [], 0
+    for row, span, last in ends:
+        cable = _cable(reader, row, span, last)
+        wrong += cable is None
+        if wrong == _MOST_WRONG:
+            return None
+        if cable is not None:
+            cables.append(cable)
+    return None if wrong else tuple(cables)
 
 
 def _two_cables(reader: Reader, jack: str, span: Span, before: Span) -> None:
     reader.ev.sink.error("OPUS303", f"jack `{jack}` has two cables", span, "second", secondary=[Label(before, "first")])
 
 
-def _follow(
+def _followed(
     reader: Reader, first: list[tuple[Row, Span]], onward: list[dict[str, tuple[Row, Span]]]
-) -> Iterator[Cable | None]:
-    for row, span in first:
-        ends = dict(row)
-        last = span
-        for jacks in onward:
-            step = jacks.get(ends["far"])
-            if step is None:
-                reader.ev.sink.error(
-                    "OPUS309", f"the cable at jack `{ends['far']}` goes nowhere", span, "it starts here",
-                    help="the next file has no row whose near end is this jack",
-                )  # fmt: skip
-                yield None
-                break
-            ends.update(step[0])
-            last = step[1]
-        else:
-            yield _cable(reader, ends, span, last)
+) -> list[tuple[Row, Span, Span]] | None:
+    """All cells on the way of each cable, with the rows of its first and last end."""
+    found = [(row, span, span) for row, span in first]
+    for jacks in onward:
+        loose = [(row["far"], span) for row, span, _ in found if row["far"] not in jacks]
+        if loose:
+            jack, span = loose[0]
+            others = len(loose) - 1
+            reader.ev.sink.error(
+                "OPUS309", f"the cable at jack `{jack}` goes nowhere", span, "it starts here",
+                notes=[f"{others:,} more of {len(found):,} cables end{'s' * (others == 1)} so"] if others else [],
+                help="the next file has no row whose near end is this jack",
+            )  # fmt: skip
+            return None
+        found = [(row | jacks[row["far"]][0], span, jacks[row["far"]][1]) for row, span, _ in found]
+    return found
 
 
 def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:

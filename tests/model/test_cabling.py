@@ -125,3 +125,16 @@ def test_rails_share_a_chassis() -> None:
     model = right(cabled("share {\n    rail 0 = 1..8\n    rail 1 = 25..32\n  }"))
     assert model.fabric.cabling.kind is CablingKind.SHARE
     assert model.fabric.cabling.share == ((0, tuple(range(1, 9))), (1, tuple(range(25, 33))))
+
+
+def test_files_in_the_wrong_order_are_one_mistake() -> None:
+    how = cabled('csv ["nic.csv", "panel.csv"]')
+    nic = table("node,gpu,port,far", "{n},{g},{p},J{n}-{g}-{p}")
+    (found,) = model_of(how, files={"nic.csv": nic, "panel.csv": "near,position\nK1,1\n"})[1]
+    assert found.code == "OPUS309"
+    assert found.notes == ("15 more of 16 cables end so",)
+
+
+def test_a_file_that_is_wrong_in_every_row_does_not_fill_the_screen() -> None:
+    _, sink = model_of(cabled(CSV), files={"c.csv": table("node,gpu,port,position", "{n},{g},{p},x{x}")})
+    assert [d.span.line for d in sink] == list(range(2, 12))
