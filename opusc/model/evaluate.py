@@ -11,12 +11,11 @@ from fractions import Fraction
 from typing import ClassVar, NoReturn
 
 from opusc.diagnostics import Diagnostics, Edit, Label
-from opusc.diagnostics.suggest import closest
 from opusc.model import operators
 from opusc.model.blocks import block_of, refined
 from opusc.model.functions import FUNCTIONS
 from opusc.model.units import UNITS, Quantity
-from opusc.model.unknown import meant_name, meant_unit
+from opusc.model.unknown import meant_member, meant_name, meant_unit
 from opusc.model.values import (
     Applied,
     Block,
@@ -293,18 +292,12 @@ class Evaluator:
                 return self.bound(entry.value)
             known = [e.name for e in value.entries]
             what = f"{value.kind} `{value.name}`" if value.name else f"this {value.kind or 'record'}"
-            self._no_member(node, f"{what} does not state `{name}`", known)
+            self._no_member(node, f"{what} does not state `{name}`", known, value.kind)
         self.fail("OPUS101", f"{kind_of(value)} has no fields", node.span, scope=scope)
 
-    def _no_member(self, node: tree.Attribute, message: str, known: list[str]) -> NoReturn:
-        near = closest(node.name.text, known)
-        self.fail(
-            "OPUS101",
-            message,
-            node.name.span,
-            f"did you mean `{near}`?" if near else "no such name",
-            fix=[Edit(node.name.span, near)] if near else [],
-        )
+    def _no_member(self, node: tree.Attribute, message: str, known: list[str], kind: str = "") -> NoReturn:
+        label, way_out, fix = meant_member(node.name, known, kind)
+        self.fail("OPUS101", message, node.name.span, label, help=way_out, fix=fix)
 
     def _index(self, node: tree.Index, scope: Scope, words: Sequence[str]) -> Value:
         if isinstance(node.value, tree.Name) and node.value.text in words:
@@ -334,7 +327,9 @@ class Evaluator:
             except operators.Unfit as error:
                 self.fail("OPUS205", f"`{function.name}`: {error}", node.span, scope=scope)
         if not isinstance(function, Function):
-            self.fail("OPUS205", f"{kind_of(function)} cannot be called", node.function.span, scope=scope)
+            at = node.function.span
+            way_out = f"write `{at.text} {{ NAME = VALUE }}`" if isinstance(function, Block) else ""
+            self.fail("OPUS205", f"{kind_of(function)} cannot be called", at, help=way_out, scope=scope)
         wanted = len(function.parameters)
         if wanted != len(node.arguments):
             values = "1 value" if wanted == 1 else f"{wanted} values"

@@ -103,16 +103,21 @@ class Modules:
         kind, name = entry.kind.text, entry.name.text
         declared = [k.name for k in KINDS.values() if k.declared]
         if kind not in declared:
-            near = closest(kind, declared)
+            made = isinstance(entry.value, tree.Record)
+            near = closest(kind, declared if made else [*declared, "let", "param"])
             self.sink.error(
                 "OPUS106",
                 f"`{kind}` is no kind of declaration",
                 entry.kind.span,
                 f"did you mean `{near}`?" if near else "unknown kind",
-                help=f"kinds: {', '.join(declared)}",
+                help=f"kinds: {', '.join(declared)}" + ("" if made else "; a value has a name by `let` or `param`"),
                 fix=[Edit(entry.kind.span, near)] if near else [],
             )
-            kind = near or kind  # the author meant this one; uses of the name are no further mistakes
+            # The author meant what is near; uses of the name are no further mistakes.
+            if not made and near not in declared:
+                scope.names[name] = Thunk(Bound(entry.value, scope), "let", entry.name.span)
+                return
+            kind = near or kind
         self._check_head(entry, kind)
         if isinstance(entry.value, tree.Record):
             block = block_of(entry.value, scope, kind, name)

@@ -12,7 +12,7 @@ from opusc.model.values import Module, Scope
 from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["meant_name", "meant_unit"]
+__all__ = ["meant_member", "meant_name", "meant_unit"]
 
 
 def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str, str, list[Edit]]:
@@ -29,7 +29,10 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         line = f"use std.{name}"
         return "a module that is not used", f"add `{line}`", [Edit(Span(source, after, after), f"\n\n{line}")]
     if name in _PLACES:
-        return f"known {_PLACES[name]} only", "", []
+        place, way_out = _PLACES[name]
+        near = closest(name, scope.visible())
+        other = f"did you mean `{near}`?" if near else ""
+        return f"known {place} only", "; or ".join(text for text in (way_out, other) if text), []
     near = closest(name, [*words, *scope.visible()])
     field = None if words or near else _field_of(name)
     if field is not None:
@@ -43,11 +46,22 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
     )
 
 
-#: Variables that are bound in some fields only.
+def meant_member(node: tree.Name, known: Sequence[str], kind: str) -> tuple[str, str, list[Edit]]:
+    """A label, a help and a fix for a name that a module, or a block of a kind, does not have."""
+    if kind in KINDS and any(field.name == node.text for field in KINDS[kind].fields):
+        return "a field that is not stated there", f"state `{node.text} = ...` in it: defaults cannot be read", []
+    near = closest(node.text, known)
+    return f"did you mean `{near}`?" if near else "no such name", "", [Edit(node.span, near)] if near else []
+
+
+#: Variables that are bound in some fields only: where, and the way out.
 _PLACES = {
-    **dict.fromkeys(("rail", "plane", "block"), "in the `switch` of a fabric"),
-    **dict.fromkeys(("size", "members"), "in the edges of a topology"),
-    "position": "in the port names of a switch",
+    **dict.fromkeys(
+        ("rail", "plane", "block"),
+        ("in the `switch` of a fabric", 'write it there, for example `switch = BASE { address = "10.0.0.{rail}" }`'),
+    ),
+    **dict.fromkeys(("size", "members"), ("in the edges of a topology", "")),
+    "position": ("in the port names of a switch", ""),
 }
 
 

@@ -1,5 +1,7 @@
 """Blocks and fields: what is unknown, missing or stated twice; refinement; all mistakes in one run."""
 
+import re
+
 from tests.model.programs import CLUSTER, FABRIC, HEAD, JOB, PROGRAM, codes, model_of, right
 
 
@@ -29,6 +31,28 @@ def test_a_misspelt_field_or_kind_is_one_mistake_not_two() -> None:
     assert codes(PROGRAM.replace("cluster c", "clutser c")) == ["OPUS106"]
     assert codes(PROGRAM.replace("gpus_per_node", "gpus_per_nod")) == ["OPUS207"]
     assert codes(PROGRAM.replace("optics", "optcis")) == ["OPUS207"]
+
+
+def test_a_value_of_an_unknown_kind_is_one_mistake_and_keeps_its_name() -> None:
+    text = PROGRAM.replace("cluster c", "params n = 2\nvar k = n\ncluster c").replace(
+        "node_count = 4", "node_count = 2 * k"
+    )
+    _, sink = model_of(text)
+    assert [(d.code, d.label) for d in sink] == [("OPUS106", "did you mean `param`?"), ("OPUS106", "unknown kind")]
+    assert [e.replacement for d in sink for e in d.fix] == ["param"]
+
+
+def test_a_field_that_has_its_default_cannot_be_read_and_the_message_says_so() -> None:
+    (found,) = model_of(PROGRAM + "\nrequire c.domain_count > 1\n")[1]
+    assert (found.code, found.label) == ("OPUS101", "a field that is not stated there")
+    assert "defaults cannot be read" in found.help
+
+
+def test_a_variable_out_of_its_place_is_told_its_place_and_the_nearest_name() -> None:
+    (found,) = model_of(re.sub(r"(fabric += rail)s", r"\1", PROGRAM))[1]
+    assert (found.code, found.span.text) == ("OPUS101", "rail")
+    assert found.label == "known in the `switch` of a fabric only"
+    assert found.help.endswith("did you mean `rails`?")
 
 
 def test_a_missing_field_is_told_where_the_block_is_used() -> None:
