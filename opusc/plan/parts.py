@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opusc.arrays import distinct, distinct_rows
-from opusc.diagnostics import Diagnostics, Label
+from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Cluster, Matrix, Optics
 from opusc.plan.neighbours import targets
 from opusc.plan.plan import (
@@ -158,13 +158,11 @@ def _joinable(phase: PlannedPhase, link: Link, lower: Int32, upper: Int32, wirin
         at = int(apart[0])
         ends = [_gpu_name(wiring.cluster, int(gpu[at])) for gpu in (lower, upper)]
         names = [wiring.switches[int(s[at])].name for s in (a, b)]
-        fabric = wiring.cluster
         sink.error(
             "OPUS409",
             f"phase `{phase.name}` cannot join {ends[0]} on {names[0]} and {ends[1]} on {names[1]}",
             phase.spec.span,
             f"{len(apart)} such link{'s' * (len(apart) > 1)}",
-            secondary=[Label(fabric.span, f"`{fabric.name}`")],
             help="a circuit stays inside one switch: use fewer blocks, or keep each group inside one block",
         )
         return False

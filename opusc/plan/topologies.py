@@ -31,8 +31,9 @@ def shape(phase: PhaseSpec, n: int, ports: PortModel, sink: Diagnostics) -> Shap
     if not ports.match_slots():
         sink.error(
             "OPUS401",
-            f"no two NIC ports can be joined: with bidi optics on a crossbar, all {ports.count} ports of a GPU "
-            "are on one side",
+            "no two NIC ports can be joined: with bidi optics on a crossbar, "
+            + ("the only port of a GPU is" if ports.count == 1 else f"all {ports.count} ports of a GPU are")
+            + " on one side",
             phase.at("topology"),
             f"phase `{phase.name}` needs a link",
             help="give each GPU a port on side A and one on side B, or use `matrix = any`",
