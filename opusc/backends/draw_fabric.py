@@ -78,7 +78,11 @@ class _Fabric:
             lines.append(self._positions(rail))
         else:
             each = len(switches) // len(rail)
-            lines.append((f"{each} x " if each > 1 else "") + (kinds[0] if len(kinds) == 1 else f"{len(kinds)} kinds"))
+            if len(kinds) == 1:
+                lines.append((f"{each} x " if each > 1 else "") + kinds[0])
+            else:  # where each has a name of its own, that is no kind
+                several = f", {len(kinds)} kinds" if len(kinds) < len(switches) else ""
+                lines.append(f"{len(switches)} switches{several}")
             used = sorted({s.positions_used for s in switches})
             radix = sorted({s.kind.radix for s in switches})
             lines.append(f"{_span(used)} of {_span(radix)} positions")

@@ -49,7 +49,7 @@ def chosen_parts(plan: Plan, phase: str | None, stage: int | None, step: int | N
 
 def overview(plan: Plan, width: int) -> str:
     out = describe(plan, width) + "\n" + notes(plan, width)
-    return out + "\n" + _parts(plan, plan.parts) + "\n" + _switches(plan)
+    return out + "\n" + _parts(plan, plan.parts, width) + "\n" + _switches(plan)
 
 
 def phase_view(plan: Plan, phase: str | None, stage: int | None, step: int | None, width: int) -> str:
@@ -65,7 +65,7 @@ def phase_view(plan: Plan, phase: str | None, stage: int | None, step: int | Non
         if planned.routes:
             out += labelled("relays", "traffic between domains that are no neighbours passes one that is", width)
         out += "\n"
-    out += _parts(plan, parts)
+    out += _parts(plan, parts, width)
     if len(parts) == 1:
         out += "\n" + _circuits(plan, parts[0], width)
     return out
@@ -172,15 +172,21 @@ def _ranks(numbers: Iterable[int]) -> str:
     return f"rank{'s' if len(listed) > 1 else ''} {runs(listed)}"
 
 
-def _parts(plan: Plan, parts: Sequence[Part]) -> str:
-    rows = []
-    for part in parts[:_LIMIT]:
-        at = plan.rows(part.index)
-        others = sorted(plan.excluded_with[part.index])
-        names = ", ".join(plan.parts[other].name for other in others[:4])
-        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
-        rows.append((part.name, count(at.stop - at.start), f"{names}{more}" or "-"))
-    return table(("part", "circuits", "cannot hold with"), rows, right=(1,)) + _more(len(parts))
+def _parts(plan: Plan, parts: Sequence[Part], width: int) -> str:
+    """A row a part, naming as many of the parts that exclude it as the width has room for."""
+    text = ""
+    for most in (4, 3, 2, 1):
+        rows = []
+        for part in parts[:_LIMIT]:
+            at = plan.rows(part.index)
+            others = sorted(plan.excluded_with[part.index])
+            names = ", ".join(plan.parts[other].name for other in others[:most])
+            more = f" and {len(others) - most} more" if len(others) > most else ""
+            rows.append((part.name, count(at.stop - at.start), f"{names}{more}" or "-"))
+        text = table(("part", "circuits", "cannot hold with"), rows, right=(1,))
+        if max(map(len, text.splitlines())) <= width:
+            break
+    return text + _more(len(parts))
 
 
 def _switches(plan: Plan) -> str:

@@ -1,5 +1,6 @@
 """What a person wants to know of a plan at a glance: its size, its switches, its phases."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from opusc.cli.tables import count, labelled, plural, runs, table
@@ -32,14 +33,19 @@ def _gpus(plan: Plan) -> str:
 
 
 def switch_lines(plan: Plan) -> Iterator[str]:
-    """Switches of one kind that are equally full share a line."""
+    """Switches of one kind that are equally full share a line; so do those that each have a name of their own."""
+    named = Counter(switch.kind.name for switch in plan.switches)
     alike: dict[tuple[str, int, int], list[Switch]] = {}
     for switch in plan.switches:
-        alike.setdefault((switch.kind.name, switch.kind.radix, switch.positions_used), []).append(switch)
+        name = switch.kind.name if named[switch.kind.name] > 1 else ""
+        alike.setdefault((name, switch.kind.radix, switch.positions_used), []).append(switch)
     for (name, radix, used), switches in alike.items():
-        text = f"{count(len(switches))} x {name}, {count(used)} of {count(radix)} positions used"
+        names = name or " to ".join(dict.fromkeys((switches[0].kind.name, switches[-1].kind.name)))
+        what = f"x {names}" if name or len(switches) == 1 else f"({names})"
+        text = f"{count(len(switches))} {what}, {count(used)} of {count(radix)} positions used"
         if len(alike) > 1:
-            text += f" (rails {runs(sorted({rail for switch in switches for rail in switch.rails}))})"
+            rails = sorted({rail for switch in switches for rail in switch.rails})
+            text += f" (rail{'s' * (len(rails) > 1)} {runs(rails)})"
         yield text
 
 

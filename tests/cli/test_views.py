@@ -1,10 +1,12 @@
 """What `show` and the summary say of a plan, and that it is what the plan's rows say."""
 
+from dataclasses import replace
+
 import pytest
 
 from opusc.cli.circuits import circuits_of, group_of
 from opusc.cli.planview import chosen_parts, overview, phase_view, rank_view
-from opusc.cli.summary import describe
+from opusc.cli.summary import describe, switch_lines
 from opusc.cli.tables import labelled, plural, runs, size
 from opusc.cli.terminal import UsageError
 from opusc.model.entities import Matrix, Optics, Peers, Traffic
@@ -127,3 +129,22 @@ def test_words_and_numbers() -> None:
     assert runs([]) == ""
     assert [size(n) for n in (0, 999, 1000, 123_456, 2_500_000_000)] == ["0 B", "999 B", "1.0 kB", "123 kB", "2.5 GB"]
     assert labelled("a", "word " * 20, 40).count("\n") == 4
+
+
+def test_switches_with_a_name_each_share_a_line(rails: Plan) -> None:
+    named = tuple(replace(s, kind=replace(s.kind, name=f"r{s.index}")) for s in rails.switches)
+    assert list(switch_lines(replace(rails, switches=named))) == ["8 (r0 to r7), 32 of 192 positions used"]
+    other = (*rails.switches[:7], replace(named[7], positions_used=3))
+    assert list(switch_lines(replace(rails, switches=other))) == [
+        "7 x generic, 32 of 192 positions used (rails 0..6)",
+        "1 x r7, 3 of 192 positions used (rail 7)",
+    ]
+
+
+def test_a_part_names_as_many_others_as_there_is_room_for() -> None:
+    spec = phase("gossip", ("dp",), "mesh")
+    plan = make_plan(nodes=8, gpus=1, dp=8, radix=64, phases=(spec,))
+    wide, narrow = phase_view(plan, "gossip", None, None, 120), phase_view(plan, "gossip", None, None, 60)
+    assert "gossip[0] step 1, gossip[0] step 2, gossip[0] step 3" in wide
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "gossip[0] step 1 and 2 more" in narrow
