@@ -47,6 +47,7 @@ def routes(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> Routes | None:
             f"to domain {b}",
             phase.at("topology"),
             f"{len(unreachable)} of {n * (n - 1)} pairs are cut off",
+            notes=_one_way(shape),
             help="use `rotor`, which meets every neighbour in turn",
         )
         return None
@@ -83,9 +84,17 @@ def _check_connected(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> None:
                 f"{start} of a group to domain {end}".format(far[0]),
                 phase.at("topology"),
                 f"{len(far)} of {shape.n} domains are cut off",
+                notes=_one_way(shape),
                 help="connect them, or state `traffic = point_to_point` if only neighbours talk to each other",
             )
             return
+
+
+def _one_way(shape: Shape) -> list[str]:
+    """Independent ports are the reason that an author least expects."""
+    if all(link.directions is Directions.BOTH for links in shape.steps for link in links):
+        return []
+    return ["ports with `peers = independent` take an edge (a, b) from a to b only; (b, a) is an edge of its own"]
 
 
 def _unreached(ways: list[list[int]]) -> list[int]:

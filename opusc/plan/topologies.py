@@ -25,18 +25,29 @@ Slot = tuple[int, int]
 Edge = tuple[int, int]
 
 
+def _sides(ports: PortModel) -> str:
+    """`of each GPU, port 0 is on side A of plane 0, port 1 on side B of plane 1`."""
+    several = len(set(ports.planes)) > 1
+    ends = [
+        f"port {port} {'is ' if port == 0 else ''}on side {side}" + (f" of plane {plane}" if several else "")
+        for port, (side, plane) in enumerate(zip(ports.sides or (), ports.planes, strict=True))
+    ]
+    return "of each GPU, " + ", ".join(ends[:8]) + (", ..." if len(ends) > 8 else "")
+
+
 def shape(phase: PhaseSpec, n: int, ports: PortModel, sink: Diagnostics) -> Shape | None:
     """How a phase's topology among n >= 2 vertices uses the ports; None after a diagnostic."""
     topology = phase.topology
     if not ports.match_slots():
         sink.error(
             "OPUS401",
-            "no two NIC ports can be joined: with bidi optics on a crossbar, "
-            + ("the only port of a GPU is" if ports.count == 1 else f"all {ports.count} ports of a GPU are")
-            + " on one side",
+            "no two NIC ports can be joined: bidi optics on a crossbar need a port on side A and one on side B of "
+            "a switch",
             phase.at("topology"),
             f"phase `{phase.name}` needs a link",
-            help="give each GPU a port on side A and one on side B, or use `matrix = any`",
+            notes=[_sides(ports)],
+            help="cable each GPU to both sides of each switch, or use `matrix = any`"
+            + (", or fewer planes" if len(set(ports.planes)) > 1 else ""),
         )
         return None
     if topology.edges is not None:

@@ -1,6 +1,7 @@
 """Every named topology, on every kind of ports, draws the right graph and never uses a port twice in a step."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -205,3 +206,33 @@ def test_all_to_all_over_pairs_has_no_way() -> None:
     sink = Diagnostics()
     assert routes(spec, make(spec, 4, paired(1)), sink) is None
     assert [d.code for d in sink] == ["OPUS410"]
+
+
+def test_one_way_edges_are_named_where_they_cut_a_phase() -> None:
+    star = replace(explicit([(0, 1), (0, 2)]), traffic=Traffic.REDUCTION)
+    sink = Diagnostics()
+    routes(star, make(star, 3, independent(2)), sink)
+    (found,) = sink
+    assert found.code == "OPUS410"
+    assert "(b, a) is an edge of its own" in found.notes[0]
+    sink = Diagnostics()
+    apart = replace(explicit([(0, 1), (2, 3)]), traffic=Traffic.REDUCTION)
+    routes(apart, make(apart, 4, paired(2)), sink)
+    assert [(d.code, d.notes) for d in sink] == [("OPUS410", ())]
+
+
+@pytest.mark.parametrize(
+    ("ports", "says"),
+    [
+        (PortModel((0,), (A,), independent=False), "of each GPU, port 0 is on side A"),
+        (
+            PortModel((0, 1), (A, B), independent=False),
+            "of each GPU, port 0 is on side A of plane 0, port 1 on side B of plane 1",
+        ),
+    ],
+)
+def test_ports_that_cannot_be_joined_are_told_with_their_places(ports: PortModel, says: str) -> None:
+    sink = Diagnostics()
+    assert shape(phase("dp", ("dp",), "ring"), 4, ports, sink) is None
+    (found,) = sink
+    assert found.notes == (says,)
