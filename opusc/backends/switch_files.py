@@ -83,6 +83,7 @@ class SwitchTarget:
                     "OPUS602",
                     f"target `{self.name}` joins side A to side B; `{switch.kind.name}` joins any two ports",
                     switch.kind.at("matrix"),
+                    help="leave the target out: `-t plan` states every circuit",
                 )
                 return
             if self._port_names(switch) is None:
