@@ -45,13 +45,16 @@ def group_of(plan: Plan, phase: PlannedPhase, rank: int) -> tuple[int, list[int]
 
 
 def circuits_of(plan: Plan, phase: PlannedPhase, rank: int) -> Iterator[UsedCircuit]:
-    """The circuits of a phase that carry a rank's own traffic: at its GPU, and at the GPUs that relay for it."""
-    r = plan.relays
-    places = {int(plan.gpu_of_rank[rank]): frozenset(part.index for part in plan.parts)}
-    for via in sorted(set(r.via[r.rank == rank].tolist())):
-        places[via] = frozenset(r.part[(r.rank == rank) & (r.via == via)].tolist())
-    for gpu, parts in places.items():
-        yield from (use for use in _circuits_at(plan, phase, gpu) if use.part in parts)
+    """The circuits of a phase at a rank's GPU, and those at the GPUs that relay for it that lead to its peers."""
+    yield from _circuits_at(plan, phase, int(plan.gpu_of_rank[rank]))
+    r, size = plan.relays, plan.model.cluster.gpus_per_domain
+    own = r.rank == rank
+    beyond = plan.gpu_of_rank[r.peer[own]] // size
+    ways = set(zip(r.via[own].tolist(), r.part[own].tolist(), beyond.tolist(), strict=True))
+    for via in sorted({via for via, _, _ in ways}):
+        for use in _circuits_at(plan, phase, via):
+            if (via, use.part, use.peer_gpu // size) in ways:
+                yield use
 
 
 def _circuits_at(plan: Plan, phase: PlannedPhase, gpu: int) -> Iterator[UsedCircuit]:

@@ -113,6 +113,14 @@ def test_a_relay_is_shown_with_the_circuits_it_uses() -> None:
         chosen_parts(plan, "dp", None, None)
 
 
+def test_a_relay_that_serves_several_ranks_shows_each_its_own_circuit() -> None:
+    """Ranks 5 and 1 both pass GPU 7, in the same part: rank 5 to rank 11, and the way from rank 1 ends there."""
+    plan = make_plan(nodes=5, gpus=4, dp=6, pp=3, radix=32)
+    pp = next(p for p in plan.phases if p.name == "pp")
+    assert {(use.gpu, use.peer) for use in circuits_of(plan, pp, 5)} == {(5, 13), (7, 11)}
+    assert {(use.gpu, use.peer) for use in circuits_of(plan, pp, 7)} == {(7, 3), (7, 11), (5, 13)}
+
+
 def test_detours_of_a_multi_hop_topology_name_the_rank_that_relays() -> None:
     butterfly = phase("ep", ("dp",), "flattened_butterfly", Traffic.ALL_TO_ALL, dims=(2, 4))
     plan = make_plan(nodes=8, gpus=2, tp=2, dp=8, ports=4, phases=(butterfly,))
