@@ -3,9 +3,14 @@
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from opusc.cli.arguments import make_parser
 from opusc.cli.terminal import UsageError, complain, prepare_streams
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
 
 __all__ = ["run"]
 
@@ -22,7 +27,7 @@ def run(arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
         code = _command(options.command)(options)
         sys.stdout.flush()
-        return int(code)
+        return code
     except UsageError as error:
         complain(str(error))
         return 2
@@ -43,8 +48,9 @@ def run(arguments: list[str]) -> int:
         return 2
 
 
-def _command(name: str):  # type: ignore[no-untyped-def]
+def _command(name: str) -> "Callable[[Namespace], int]":
     """The function behind a command word, from a module of its own: only that one is imported."""
     import importlib
 
-    return importlib.import_module(f"opusc.cli.{name}").run
+    found: Callable[[Namespace], int] = importlib.import_module(f"opusc.cli.{name}").run
+    return found
