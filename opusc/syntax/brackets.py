@@ -7,6 +7,7 @@ the start of a line belongs to the line that is indented as it is.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -17,23 +18,38 @@ from opusc.syntax.scan import Lexeme, scan
 
 __all__ = ["Mended", "mend_brackets"]
 
+#: Brackets that are mended in one text, and how far up one that fits is looked for: bounds on the time.
+MOST, DEEPEST = 25, 200
+
 #: How a declaration looks that starts in the first column.
 _DECLARATION = re.compile(
     r"(?:param|let)[ \t]+[A-Za-z_]|use[ \t]+[\"A-Za-z_]|fault[ \t]+[A-Za-z_]|require[ \t]+\S"
     r"|[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*(?:[{(]|=(?!=)|$)",
     re.MULTILINE,
 )
+#: A field in the first column.
+_OUTSIDE = re.compile(r"^[A-Za-z_]\w*[ \t]*=(?!=)", re.MULTILINE)
+_INDENT = re.compile(r"[ \t]*")
 _OPENERS = {closer: opener for opener, closer in PAIRS.items()}
 
 
 @dataclass
 class Mended:
-    """The messages, and the text without what they are about: as long as before, with other characters."""
+    """What is wrong with the brackets of a text."""
 
-    text: str
     found: list[Diagnostic] = field(default_factory=list)
     #: Lines (start, end) with a mistake: what is wrong there later most likely follows from it.
     lines: list[tuple[int, int]] = field(default_factory=list)
+    #: What is to stand at a place instead, so that brackets match and the text is as long as before.
+    edits: list[tuple[int, str]] = field(default_factory=list)
+
+    def applied(self, text: str) -> str:
+        parts, done = [], 0
+        for at, characters in sorted(self.edits):
+            if at >= done:
+                parts += [text[done:at], characters]
+                done = at + len(characters)
+        return "".join([*parts, text[done:]])[: len(text)]
 
 
 @dataclass(frozen=True)
@@ -42,13 +58,13 @@ class _Open:
     indent: int
 
 
-def mend_brackets(source: Source, text: str, lexemes: list[Lexeme]) -> Mended:
+def mend_brackets(source: Source, lexemes: list[Lexeme]) -> Mended:
     """Find the brackets that are wrong, if any are; every later message may take the others for right."""
-    mended = Mended(text)
+    mended = Mended()
     lexemes = [part for lexeme in lexemes for part in _parts(lexeme)]
-    if _balanced(lexemes):
-        return mended
-    for stretch in _stretches(text, lexemes):
+    if not lexemes or (_balanced(lexemes) and _OUTSIDE.search(source.text)):
+        return mended  # not laid out in the usual way, so that lines say nothing, but right
+    for stretch in _stretches(source.text, lexemes):
         if not _balanced(stretch):
             _Stretch(source, mended, stretch).mend()
     return mended
@@ -91,83 +107,84 @@ class _Stretch:
 
     def __init__(self, source: Source, mended: Mended, lexemes: list[Lexeme]) -> None:
         self.source, self.mended, self.lexemes = source, mended, lexemes
-        self.text = mended.text
+        self.text = source.text
         self.stack: list[_Open] = []
+        self.last = next((x for x in reversed(lexemes) if x.kind != "newline"), lexemes[-1])
+        braces = [x for x in lexemes if x.text in ("{", "}")]
+        self.excess = sum(1 if x.text == "}" else -1 for x in braces)
+        #: Where the last `}` at the start of a line stands, by its indent.
+        self.closing = {self._indent(x): x.start for x in braces if x.text == "}" and self._first_on_line(x)}
+        #: For each lexeme, the first one below its line.
+        self.below: list[Lexeme | None] = [None] * len(lexemes)
+        for at in range(len(lexemes) - 2, -1, -1):
+            first = lexemes[at].kind == "newline" and lexemes[at + 1].kind != "newline"
+            self.below[at] = lexemes[at + 1] if first else self.below[at + 1]
 
     def mend(self) -> None:
         for index, lexeme in enumerate(self.lexemes):
+            if len(self.mended.edits) >= MOST:
+                return
             if lexeme.kind == "open":
                 self.stack.append(_Open(lexeme, self._indent(lexeme)))
             elif lexeme.kind == "close":
                 self._close(index)
             elif lexeme.kind == "newline":
                 self._open_missing(index)
-        while self.stack:
+        while self.stack and len(self.mended.edits) < MOST:
             self._close_at_end(self.stack.pop())
 
     # --- where a bracket stands ------------------------------------------------------------------
 
-    def _line(self, lexeme: Lexeme) -> tuple[int, int]:
-        end = self.text.find("\n", lexeme.start)
-        return self.text.rfind("\n", 0, lexeme.start) + 1, len(self.text) if end < 0 else end
+    def _line(self, at: int) -> tuple[int, int]:
+        starts = self.source.line_starts
+        line = bisect_right(starts, at)
+        return starts[line - 1], starts[line] - 1 if line < len(starts) else len(self.text)
+
+    def _same_line(self, one: Lexeme, other: Lexeme) -> bool:
+        return self._line(one.start) == self._line(other.start)
 
     def _indent(self, lexeme: Lexeme) -> int:
-        start, end = self._line(lexeme)
-        line = self.text[start:end]
-        return len(line) - len(line.lstrip())
+        start = self._line(lexeme.start)[0]
+        found = _INDENT.match(self.text, start)
+        return found.end() - start if found is not None else 0
 
     def _first_on_line(self, lexeme: Lexeme) -> bool:
-        return not self.text[self._line(lexeme)[0] : lexeme.start].strip()
+        return self._line(lexeme.start)[0] + self._indent(lexeme) == lexeme.start
 
     # --- the mistakes ----------------------------------------------------------------------------
 
     def _open_missing(self, index: int) -> None:
         """A line that ends without the `{` of the block whose lines stand below it: `job j`, `phase dp`."""
-        newline = self.lexemes[index]
-        before = self.lexemes[index - 1] if index else newline
-        below = next((x for x in self.lexemes[index:] if x.kind != "newline"), newline)
-        in_list = bool(self.stack) and self.stack[-1].lexeme.text != "{"
+        if self.excess <= 0 or index == 0 or (self.stack and self.stack[-1].lexeme.text != "{"):
+            return
+        newline, before, below = self.lexemes[index], self.lexemes[index - 1], self.below[index]
         ends_a_head = before.kind == "word" or before.text == "="
-        if in_list or not ends_a_head or below.kind != "word" or below.text in ("then", "else"):
+        if below is None or not ends_a_head or below.kind != "word" or below.text in ("then", "else"):
             return
         indent = self._indent(before)
-        braces = [x.text for x in self.lexemes]
-        if self._indent(below) <= indent or braces.count("}") <= braces.count("{"):
-            return
-        closing = (x for x in self.lexemes[index:] if x.text == "}" and self._first_on_line(x))
-        if not any(self._indent(x) == indent for x in closing):
+        if self._indent(below) <= indent or self.closing.get(indent, 0) < below.start:
             return
         # The brace takes the place of the space before a comment, or of the line's end, which means nothing after it.
-        self._replace(before.end, "{".ljust(newline.start - before.end))
+        self.mended.edits.append((before.end, "{".ljust(newline.start - before.end)))
+        self.excess -= 1
         self.stack.append(_Open(Lexeme("open", "{", before.end), indent))
-        self._say(
-            before.end, before.end, f"expected `{{` after `{before.text}`", "the block below starts here",
-            secondary=(), help="",
-        )  # fmt: skip
+        self._say(before.end, before.end, f"expected `{{` after `{before.text}`", "the block below starts here")
 
     def _close(self, index: int) -> None:
         closer = self.lexemes[index]
         self._drop_unclosed(index)
         if not self.stack or PAIRS[self.stack[-1].lexeme.text] != closer.text:
             self._stray(closer, None)
-            return
-        opened = self.stack[-1]
-        if self._goes_on(index, opened):
-            self._stray(closer, opened.lexeme)
-            return
-        self.stack.pop()
+        elif self._goes_on(index, self.stack[-1]):
+            self._stray(closer, self.stack[-1].lexeme)
+        else:
+            self.stack.pop()
 
     def _goes_on(self, index: int, opened: _Open) -> bool:
         """Whether the block that would be closed here goes on below."""
-        closer = self.lexemes[index]
-        if self._line(opened.lexeme) == self._line(closer):
-            return False
-        if self._first_on_line(closer) and self._indent(closer) == opened.indent:
-            return False
-        rest = self.lexemes[index + 1 :]
-        newline = next((i for i, x in enumerate(rest) if x.kind == "newline"), len(rest))
-        below = next((x for x in rest[newline:] if x.kind != "newline"), None)
-        if below is None:
+        closer, below = self.lexemes[index], self.below[index]
+        aligned = self._first_on_line(closer) and self._indent(closer) == opened.indent
+        if aligned or below is None or self._same_line(opened.lexeme, closer):
             return False
         indent = self._indent(below)
         return len(self.stack) == 1 or indent > opened.indent or (below.kind == "close" and indent == opened.indent)
@@ -175,23 +192,31 @@ class _Stretch:
     def _drop_unclosed(self, index: int) -> None:
         """Say which brackets inside the one that closes here are not closed."""
         closer = self.lexemes[index]
-        levels = [i for i, x in enumerate(self.stack) if PAIRS[x.lexeme.text] == closer.text]
+        lowest = max(0, len(self.stack) - DEEPEST)
+        levels = [i for i in range(lowest, len(self.stack)) if PAIRS[self.stack[i].lexeme.text] == closer.text]
         if not levels:
             return
         level = levels[-1]
+        inner = len(self.stack) - 1 - level
         if self._first_on_line(closer):
             indent = self._indent(closer)
             aligned = [i for i in levels if self.stack[i].indent == indent]
             level = aligned[-1] if aligned else level
-        elif level < len(self.stack) - 1 and self._next_closer(index) == PAIRS[self.stack[-1].lexeme.text]:
+        elif inner and self._next_closer(index) == PAIRS[self.stack[-1].lexeme.text]:
             return  # what follows closes the innermost one: this bracket is stray
+        elif inner > 1 and not self._same_line(self.stack[level].lexeme, closer):
+            return  # rather one too many than several too few
         while len(self.stack) > level + 1:
-            self._unclosed(self.stack.pop(), closer)
+            opener = self.stack.pop().lexeme
+            where = Label(self.source.span(closer.start, closer.end), f"`{closer.text}` closes what is around it")
+            self._unclosed(opener, where)
+            self.mended.edits.append((opener.start, " "))
 
     def _next_closer(self, index: int) -> str:
         """The next closing bracket of the line."""
         depth = 0
-        for lexeme in self.lexemes[index + 1 :]:
+        for at in range(index + 1, len(self.lexemes)):
+            lexeme = self.lexemes[at]
             depth += lexeme.kind == "open"
             if lexeme.kind == "newline":
                 break
@@ -201,57 +226,52 @@ class _Stretch:
                 depth -= 1
         return ""
 
+    def _close_at_end(self, opened: _Open) -> None:
+        """A bracket that is open where the next declaration starts, or the text ends."""
+        opener, last, after = opened.lexeme, self.last, self.lexemes[-1]
+        if after.kind == "newline" and after.end < len(self.text):
+            where = Label(self.source.span(after.end, after.end + 1), "the next declaration starts here")
+        else:
+            where = Label(self.source.span(last.end, last.end), "the text ends")
+        self._unclosed(opener, where)
+        inside = next((x for x in self.lexemes if x.start > opener.start and x.kind != "newline"), None)
+        line_end = self._line(last.start)[1]
+        empty_below = line_end + 1 >= len(self.text) or self.text[line_end + 1] == "\n"
+        if opener.text == "{" and inside is not None and inside.text == "{":
+            self.mended.edits.append((opener.start, " "))  # `job j { {`
+        elif opener.text == "{" and line_end < len(self.text) and empty_below and not self.stack:
+            self.mended.edits.append((last.end, "}".rjust(line_end + 1 - last.end)))  # instead of the line's end
+        else:
+            first = self.lexemes[0].start
+            blank = "".join(c if c == "\n" else " " for c in self.text[first : last.end])
+            self.mended.edits = [*((at, c) for at, c in self.mended.edits if at < first), (first, blank)]
+            self.stack.clear()
+
+    # --- what is said about them -----------------------------------------------------------------
+
     def _stray(self, closer: Lexeme, closes: Lexeme | None) -> None:
         opener = _OPENERS[closer.text]
         secondary: tuple[Label, ...] = ()
-        if closes is None:
-            message = f"`{closer.text}` closes nothing"
-        else:
+        message = f"`{closer.text}` closes nothing"
+        if closes is not None:
             message = f"`{closer.text}` closes the block around it too early"
             secondary = (Label(self.source.span(closes.start, closes.end), "this block goes on below"),)
-        alone = self._first_on_line(closer)
-        help = "take it away" if alone else f"take it away, or open it before with `{opener}`"
-        self._replace(closer.start, " ")
-        self._say(closer.start, closer.end, message, f"no `{opener}` belongs to it", secondary=secondary, help=help)
+        way_out = "take it away" if self._first_on_line(closer) else f"take it away, or open it before with `{opener}`"
+        self.mended.edits.append((closer.start, " "))
+        self._say(closer.start, closer.end, message, f"no `{opener}` belongs to it", secondary, way_out)
 
-    def _unclosed(self, opened: _Open, closer: Lexeme) -> None:
-        where = Label(self.source.span(closer.start, closer.end), f"`{closer.text}` closes what is around it")
-        self._say_unclosed(opened.lexeme, (where,))
-        self._replace(opened.lexeme.start, " ")
+    def _unclosed(self, opener: Lexeme, where: Label) -> None:
+        message = f"`{opener.text}` is never closed"
+        self._say(opener.start, opener.end, message, "opened here", (where,), f"add `{PAIRS[opener.text]}`")
 
-    def _close_at_end(self, opened: _Open) -> None:
-        """A bracket that is open where the next declaration starts, or the text ends."""
-        last = next(x for x in reversed(self.lexemes) if x.kind != "newline")
-        after = self.lexemes[-1]
-        next_one = after.end if after.kind == "newline" and after.end < len(self.text) else None
-        where = self.source.span(last.end, last.end) if next_one is None else self.source.span(next_one, next_one + 1)
-        words = "the text ends" if next_one is None else "the next declaration starts here"
-        self._say_unclosed(opened.lexeme, (Label(where, words),))
-        newlines = [x.start for x in self.lexemes if x.kind == "newline" and x.start >= last.end]
-        if opened.lexeme.text == "{" and len(newlines) > 1 and self.mended.text[newlines[0]] == "\n":
-            self._replace(newlines[0], "}")
-        else:
-            first, end = self.lexemes[0].start, last.end
-            self._replace(first, "".join(c if c == "\n" else " " for c in self.text[first:end]))
-
-    # --- what is said and done about them --------------------------------------------------------
-
-    def _say_unclosed(self, opener: Lexeme, secondary: tuple[Label, ...]) -> None:
-        self._say(
-            opener.start, opener.end, f"`{opener.text}` is never closed", "opened here",
-            secondary=secondary, help=f"add `{PAIRS[opener.text]}`",
-        )  # fmt: skip
-
-    def _say(self, start: int, end: int, message: str, label: str, *, secondary: tuple[Label, ...], help: str) -> None:
-        line = self._line(Lexeme("", "", start))
+    def _say(
+        self, start: int, end: int, message: str, label: str, secondary: tuple[Label, ...] = (), help: str = ""
+    ) -> None:
+        line = self._line(start)
         if line in self.mended.lines:
             return
         self.mended.lines.append(line)
+        span = self.source.span(start, end)
         self.mended.found.append(
-            Diagnostic(
-                "OPUS004", Severity.ERROR, message, self.source.span(start, end), label, secondary=secondary, help=help
-            )
+            Diagnostic("OPUS004", Severity.ERROR, message, span, label, secondary=secondary, help=help)
         )
-
-    def _replace(self, at: int, characters: str) -> None:
-        self.mended.text = self.mended.text[:at] + characters + self.mended.text[at + len(characters) :]

@@ -20,6 +20,8 @@ from opusc.syntax.scan import Lexeme, scan
 __all__ = ["DEPTH", "parse_with_recovery", "stopped_at"]
 
 DEPTH = 100
+#: Heads that stand for broken ones.
+_HEAD, _FIELD_HEAD = "a b", "a ="
 #: Messages of one text; each costs a parse, so large texts get fewer: about as many as fit into so many characters.
 MOST, LEAST, CHARACTERS = 25, 3, 600_000
 
@@ -30,6 +32,7 @@ def parse_with_recovery(
     """The parse tree of what could be understood; None when nothing could. Every error is in the sink."""
     text = source.text
     mended: list[tuple[int, int]] = []  # what is wrong in an item with such a place most likely follows from it
+    placeholders: set[int] = set()
     brackets = False
     for _ in range(max(LEAST, min(MOST, CHARACTERS // (len(text) + 1)))):
         lexemes = [lexeme for lexeme in scan(text) if lexeme.kind != "comment"]
@@ -43,15 +46,15 @@ def parse_with_recovery(
             )
             return None
         try:
-            return parse(text + "\n")
+            return _without(parse(text + "\n"), placeholders)
         except UnexpectedInput as unexpected:
             error = unexpected
         if not brackets:
-            brackets, better = True, mend_brackets(source, text, lexemes)
+            brackets, better = True, mend_brackets(source, lexemes)
             if better.found:
                 for message in better.found:
                     sink.add(message)
-                text, mended = better.text, better.lines
+                text, mended = better.applied(text), better.lines
                 continue
         place = Place(source, text, lexemes, stopped_at(error, len(text)))
         found = explain(place, error)
@@ -62,11 +65,47 @@ def parse_with_recovery(
                 mended += [(edit.span.start, edit.span.start + 1) for edit in found.fix]
                 text = corrected
                 continue
+        if (kept := _keep_block(place, found.span, first, last)) is not None:
+            placeholders.add(first)
+            text = kept
+            continue
         gone = "".join(c if c == "\n" else " " for c in text[first:last])
         if gone == text[first:last]:
             return None
         text = text[:first] + gone + text[last:]
     return None
+
+
+def _keep_block(place: Place, span: Span, first: int, last: int) -> str | None:
+    """The text with another head before the block of lines whose head is broken, so that the block is read too.
+
+    None where the mistake is not in the head of such a block.
+    """
+    brace = next((x for x in place.lexemes if first <= x.start < last and x.text == "{"), None)
+    if brace is None or "\n" not in place.text[brace.start : last] or place.text[last - 1] != "}":
+        return None
+    top = not any(x.start < first for x in place.open)
+    head = _HEAD if top else _FIELD_HEAD
+    length = brace.start - first
+    if span.start > brace.start or length < len(head) or place.text[first : brace.start].rstrip() == head:
+        return None
+    return place.text[:first] + head.ljust(length) + place.text[brace.start :]
+
+
+def _without(parsed: "LarkTree[Token]", placeholders: set[int]) -> "LarkTree[Token]":
+    """The tree without the items whose heads are ours."""
+    if placeholders:
+        for node in parsed.iter_subtrees():
+            node.children = [
+                child
+                for child in node.children
+                if not (
+                    isinstance(child, LarkTree)
+                    and child.data in ("declaration", "plain_field")
+                    and child.meta.start_pos in placeholders
+                )
+            ]
+    return parsed
 
 
 def _mend(text: str, fix: tuple[Edit, ...]) -> str | None:

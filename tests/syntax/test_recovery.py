@@ -1,6 +1,7 @@
 """One mistake, one message: several in one file are all told, and nothing else is."""
 
 import itertools
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -67,7 +68,7 @@ MISTAKES = [
     Mistake("stray bracket", "cluster = c", "cluster = c)", "OPUS004", "`)` closes nothing"),
     Mistake("keyword", "param dp:", "param then:", "OPUS001", "cannot be a name"),
     Mistake("odd number", "radix = 16", "radix = 0x10", "OPUS001", "`0x10` is no number"),
-    Mistake("unknown character", "cluster = c", "cluster = c ?", "OPUS001", "`?` stands here"),
+    Mistake("unknown character", "cluster = c", "cluster = c ?", "OPUS001", "`?` means nothing"),
     Mistake("quotes", 'else "dp"', "else \u201cdp\u201d", "OPUS007", '`"`'),
     Mistake("slashes", "gpus_per_node = 1", "gpus_per_node = 1 // one", "OPUS007", "comments start with `#`"),
 ]
@@ -177,3 +178,66 @@ def test_a_file_that_is_too_large_is_refused() -> None:
 
 def test_a_number_that_is_too_long_is_refused() -> None:
     assert [d.code for d in messages(f"opus 1\nlet a = {'9' * 5000}\n")[1]] == ["OPUS009"]
+
+
+BRACKETS = {
+    "block without its brace": ("cluster c {", "cluster c", "expected `{` after `c`", 6),
+    "phase without its brace": ("phase dp {", "phase dp", "closes the block around it too early", 6),
+    "value without its brace": ("{ matrix = crossbar", "matrix = crossbar", "closes the block around it too early", 6),
+    "brace too many on a line": ("optics = duplex }", "optics = duplex } }", "closes the block around it too early", 6),
+    "two braces": ("fabric rails {", "fabric rails { {", "`{` is never closed", 6),
+    "parenthesis lost": ("[(i, i + 1)", "[i, i + 1)", "`)` closes nothing", 6),
+    "list lost": ("of = [(i,", "of = (i,", "`]` closes nothing", 6),
+    "brace lost at the end of a line": ("optics = duplex }", "optics = duplex", "`{` is never closed", 6),
+    "block without its end": ("radix = 16 }\n}", "radix = 16 }", "`{` is never closed", 6),
+    "too many at the end": ("radix = 16 }\n}", "radix = 16 }\n}\n}", "`}` closes nothing", 6),
+    "head with a stray sign": ("fabric rails {", "fabric ? {", "`?` means nothing", 5),
+    "head without a kind": ("fabric rails {", "rails {", "a block has a kind and a name", 5),
+    "field outside": ("let few", "node_count = 4\nlet few", "a field, and stands in no block", 6),
+    "nothing after `of`": ("let few", "fault node 1 of\nlet few", "expected a value after `of`", 6),
+    "no value before a block": ("local_rank\n  switch  =", "local_rank\n  planes  =\n  switch  =", "after `=`", 6),
+    "two values": ("node_count    = dp", "node_count    = dp dp", "nothing joins `dp` and `dp`", 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BRACKETS)
+def test_a_bracket_too_many_or_too_few_is_told_once(name: str) -> None:
+    old, new, says, entries = BRACKETS[name]
+    assert GOOD.count(old) == 1
+    program, found = messages(GOOD.replace(old, new))
+    assert len(found) == 1, [words(d) for d in found]
+    assert says in words(found[0])
+    assert abs(found[0].span.line - GOOD[: GOOD.index(old)].count("\n") - 1) <= 4
+    assert len(program.entries) == entries
+
+
+def test_errors_inside_a_block_with_a_broken_head_are_told_too() -> None:
+    text = GOOD.replace("fabric rails {", "fabric ? {").replace("rail_by = local_rank", "rail_by : local_rank")
+    program, found = messages(text)
+    assert [d.code for d in found] == ["OPUS001", "OPUS007"]
+    assert "a" not in [e.name.text for e in program.entries if isinstance(e, tree.Declaration)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ")" * 30_000,
+        "(" * 90 + ")" * 15_000 + "\n",
+        "let a = [\n" + "(1, 2,\n" * 10_000,
+        "cluster c {\n" + "  a = { b = 1 } }\n" * 4_000,
+        "cluster c\n" + "  phase p\n    b = 1\n  }\n" * 4_000,
+        "x = \n" * 15_000,
+        "?" * 50_000,
+        '"{' * 10_000,
+        'let a = "' + "{x} {" * 10_000,
+        "let a = [" + "1 " * 30_000,
+        "rails {\n" * 10_000,
+        "}\n" * 30_000,
+        ("(" * 90 + "]" * 90) * 2_000,
+    ],
+    ids=lambda text: text[:12].replace("\n", " "),
+)
+def test_long_texts_full_of_mistakes_take_bounded_time(text: str) -> None:
+    started = time.perf_counter()
+    assert messages("opus 1\n" + text)[1]
+    assert time.perf_counter() - started < 10
