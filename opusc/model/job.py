@@ -113,7 +113,8 @@ def _stages(reader: Reader, p: Parallelism, net: NeuralNetwork | None, pipeline:
             parts = [f"{len(stated)} stages for pp = {p.pp}"] if wrong_length else []
             parts += [f"{sum(stated)} layers of {net.layers}"] if net is not None and wrong_sum else []
             sink.error(
-                "OPUS419", "`stages`: " + ", and ".join(parts), reader.spans()["stages"], "one number for each stage",
+                "OPUS419", "`stages`: " + ", and ".join(parts), reader.spans()["stages"],
+                "one number for each stage" if wrong_length else "the layers of all stages",
                 secondary=[Label(p.at("pp"), f"pp = {p.pp}")],
                 help=f"for example `{_even(net.layers, p.pp)}`" if net is not None else "",
             )  # fmt: skip

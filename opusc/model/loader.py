@@ -8,13 +8,17 @@ from opusc.diagnostics import Diagnostics
 from opusc.resources import stdlib_dir
 from opusc.source import Source, Span
 
-__all__ = ["FileLoader", "Loader", "MemoryLoader", "standard_modules"]
+__all__ = ["FileLoader", "Loader", "MemoryLoader", "standard_modules", "standard_text"]
 
 MAX_BYTES = 64 * 1024 * 1024
 
 
 def standard_modules() -> list[str]:
     return sorted(path.stem for path in stdlib_dir().glob("*.opus"))
+
+
+def standard_text(module: str) -> str:
+    return (stdlib_dir() / f"{module}.opus").read_text(encoding="utf-8")
 
 
 class FileLoader(Protocol):

@@ -215,7 +215,8 @@ class Reader:
 
     def _no_unit(self, name: str, value: Value, span: Span, type_: Measure) -> None:
         if isinstance(value, bool) or not isinstance(value, int | Fraction):
-            self.wrong(name, value, span, f"a {type_.dimension}")
+            way_out = "write it without quotes" if isinstance(value, str) else f"for example `200 {type_.unit}`"
+            self.wrong(name, value, span, f"a {type_.dimension}", help=way_out)
             return
         written = f"{value} {type_.unit}"
         means = _in_other_words(Fraction(value), type_)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from opusc.diagnostics import Edit
 from opusc.diagnostics.suggest import closest
-from opusc.model.loader import standard_modules
+from opusc.model.loader import standard_modules, standard_text
 from opusc.model.schema import KINDS, TOPOLOGIES, Choice
 from opusc.model.units import UNITS
 from opusc.model.values import Module, Scope
@@ -34,6 +34,10 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         other = f"did you mean `{near}`?" if near else ""
         return f"known {place} only", "; or ".join(text for text in (way_out, other) if text), []
     near = closest(name, [*words, *scope.visible()])
+    if not words and (near is None or near.casefold() != name.casefold()) and _is_field(name):
+        return "a field, not a name", "a field is read through its block, as in `c.node_count`; `let` names a value", []
+    if near is None and (home := _standard_home(name)):
+        return f"`std.{home}` has it", f"add `use std.{home}` and write `{home}.{name}`", []
     field = None if words or near else _field_of(name)
     if field is not None:
         other = f", or write `param NAME: {field} = {name}`" if field in ("topology", "optics", "peers") else ""
@@ -63,6 +67,18 @@ _PLACES = {
     **dict.fromkeys(("size", "members"), ("in the edges of a topology", "")),
     "position": ("in the port names of a switch", ""),
 }
+
+
+def _is_field(name: str) -> bool:
+    return any(field.name == name for kind in KINDS.values() if kind.declared for field in kind.fields) or any(
+        field.name == name for field in KINDS["parallelism"].fields
+    )
+
+
+def _standard_home(name: str) -> str | None:
+    """The standard module that declares a name."""
+    declared = re.compile(rf"^\w+ {re.escape(name)}\b", re.MULTILINE)
+    return next((module for module in standard_modules() if declared.search(standard_text(module))), None)
 
 
 def _field_of(word: str) -> str | None:

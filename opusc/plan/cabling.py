@@ -198,7 +198,7 @@ def _report_short(layout: _Layout, short: list[tuple[int, int, int, SwitchKind, 
         label = f"{room:,} positions given"
         sink.error(
             "OPUS301",
-            f"{where} {needed:,} positions, and its range in the shared switch has {room:,}",
+            f"{where} {needed:,} positions, and the shared switch gives {'each ' * (len(others) > 1)}{room:,}",
             fabric.cabling.at("share"),
             label,
             notes=notes,

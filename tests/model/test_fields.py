@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.model.programs import CLUSTER, FABRIC, HEAD, JOB, PROGRAM, codes, model_of, right
 
 
@@ -53,6 +55,27 @@ def test_a_variable_out_of_its_place_is_told_its_place_and_the_nearest_name() ->
     assert (found.code, found.span.text) == ("OPUS101", "rail")
     assert found.label == "known in the `switch` of a fabric only"
     assert found.help.endswith("did you mean `rails`?")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "label", "says"),
+    [
+        ("gpus_per_node = 2", "gpus_per_node = node_count", "a field, not a name", "`c.node_count`"),
+        ("pp = 2 }", "pp = 2 }\n  model = llama3_405b", "`std.models` has it", "`models.llama3_405b`"),
+        ("pp = 2 }", "pp = 2 }\n  phase dp { topology = torus }", "`std.topologies` has it", "`topologies.torus`"),
+        ("gpus_per_node = 2", "gpus_per_node = nothing_like_it", "not defined here", ""),
+    ],
+)
+def test_where_an_unknown_name_is_found(before: str, after: str, label: str, says: str) -> None:
+    assert before in PROGRAM
+    (found,) = model_of(PROGRAM.replace(before, after))[1]
+    assert (found.code, found.label) == ("OPUS101", label)
+    assert says in found.help
+
+
+def test_a_quantity_in_quotes_is_told_to_lose_them() -> None:
+    (found,) = model_of(PROGRAM.replace("200 Gbps", '"200 Gbps"'))[1]
+    assert (found.code, found.help) == ("OPUS201", "write it without quotes")
 
 
 def test_a_missing_field_is_told_where_the_block_is_used() -> None:
