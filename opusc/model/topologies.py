@@ -57,7 +57,8 @@ def _edge_rule(ev: Evaluator, name: str, bound: Bound) -> EdgeRule:
 
 
 def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
-    """The edges of a list, with the loop iteration that made each; wrong ones are reported and left out."""
+    """The edges of a list, each with its place. Wrong ones are left out and reported, one for each place: the body
+    of a loop is wrong once, however often it runs."""
     scope = Scope(bound.scope)
     scope.names.update({"size": n, "members": Interval(0, n - 1)})
     try:
@@ -66,8 +67,12 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
         return ()
     found: list[tuple[int, int, Span]] = []
     first: dict[tuple[int, int], int] = {}
+    wrong: set[Span] = set()
     for at, value in enumerate(values):
         span = _item_span(bound.expression, at)
+        if span in wrong:
+            continue
+        wrong.add(span)  # until the end of this turn says that it is right
         if not (isinstance(value, tuple) and len(value) == 2 and all(type(v) is int for v in value)):
             ev.sink.error("OPUS212", f"element {at} of `{name}` is no pair of vertices", span, "not (a, b)")
             continue
@@ -90,6 +95,7 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
                 if _item_span(bound.expression, before) != span else [],
             )  # fmt: skip
             continue
+        wrong.discard(span)
         first[a, b] = at
         found.append((a, b, span))
     return tuple(found)

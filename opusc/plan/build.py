@@ -57,6 +57,7 @@ def _plan_phase(
     job = placement.job
     ranks = groups(grid_of(job, spec.axes), spec.axes)
     hops: tuple[Hop, ...] = ()
+    before = len(sink.errors)
     if spec.axes == ("pp",) and spec.traffic is Traffic.POINT_TO_POINT:
         scoping = Scoping.JOIN
         instances, scopes, hops = join_instances(spec, ranks, placement, ports, sink)
@@ -68,7 +69,9 @@ def _plan_phase(
         scopes = ((),) if whole else tuple((s,) for s in range(job.parallelism.pp))
         instances = collective_instances(spec, ranks, scope, placement, ports, sink)
     found: dict[int, Routes] = {}
-    for form in {i.shape.n: i.shape for i in instances}.values():
+    # Edges that are wrong were left out: what they cut off is no further mistake.
+    whole_shapes = instances if len(sink.errors) == before else ()
+    for form in {i.shape.n: i.shape for i in whole_shapes}.values():
         if (way := routes(spec, form, sink)) is not None:
             found[form.n] = way
     steps = max((len(i.shape.steps) for i in instances), default=0)

@@ -31,7 +31,7 @@ def routes(phase: PhaseSpec, shape: Shape, sink: Diagnostics) -> Routes | None:
     Shortest paths; among equals the lowest digit is set right first (dimension order), which is the lowest
     next vertex when the targets are reached from below. None when every pair is direct, or after a diagnostic.
     """
-    if phase.traffic is Traffic.REDUCTION and not shape.named and not sink.has_errors:
+    if phase.traffic is Traffic.REDUCTION and not shape.named:
         _check_connected(phase, shape, sink)
     if phase.traffic is not Traffic.ALL_TO_ALL:
         return None

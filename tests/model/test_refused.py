@@ -92,6 +92,15 @@ def test_an_edge_rule_is_told_once_though_many_groups_use_it() -> None:
     ]
 
 
+def test_a_wrong_loop_of_edges_is_one_mistake_and_what_it_cuts_off_is_none() -> None:
+    from opusc import check
+
+    for edges in ("[(i, i) for i in members]", "[(0, 9)]"):
+        body = f"phase dp {{ topology = edges {{ of = {edges} }}, traffic = all_to_all }}"
+        text = HEAD + CLUSTER + FABRIC + f"job j {{ fabric = rails, parallelism = {{ dp = 8 }}, {body} }}\n"
+        assert [d.code for d in check(text)] == ["OPUS212"]
+
+
 @pytest.mark.parametrize(
     ("topology", "expected"),
     [
