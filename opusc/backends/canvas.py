@@ -126,12 +126,16 @@ class Canvas:
         bend: float = 0,
         ends: tuple[tuple[float, float], tuple[float, float]] | None = None,
         arrow: bool = False,
+        backward: bool = False,
         counts: Mapping[str, int] | None = None,
     ) -> tuple[float, float]:
         """A line between two shapes, `bend` points to the left of straight in its middle; returns that middle.
 
-        `ends` fixes where it starts and stops; otherwise it goes from border to border.
+        `ends` fixes where it starts and stops; otherwise it goes from border to border. An arrow points to `b`, or
+        `backward` to `a`.
         """
+        if backward:
+            a, b, bend, ends = b, a, -bend, ends and (ends[1], ends[0])
         (ax, ay), (bx, by) = ends or ((a.x, a.y), (b.x, b.y))
         length = math.hypot(bx - ax, by - ay) or 1.0
         # A cubic's middle is 3/4 of the way to its two control points.

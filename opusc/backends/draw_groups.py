@@ -96,7 +96,13 @@ class Circles:
             link = self.found.kinds[kind]
             style, arrow = line_style(kind), link.directions is not Directions.BOTH
             middle = self.canvas.line(
-                shapes[a], shapes[b], style, bend=bends[a, b, kind], arrow=arrow, counts={"circuits": circuits}
+                shapes[a],
+                shapes[b],
+                style,
+                bend=bends[a, b, kind],
+                arrow=arrow,
+                backward=link.directions is Directions.BACKWARD,
+                counts={"circuits": circuits},
             )
             if few and (ports := group.ports.get((a, b, kind))):
                 self._ports(centre, middle, ports)

@@ -135,7 +135,10 @@ class Columns:
         ahead = 1 if distance > 0 else -1
         ends = ((a.x + ahead * a.width / 2, a.y + offset), (b.x - ahead * b.width / 2, b.y + offset))
         bend = 0 if abs(distance) == 1 else 26 * abs(distance)
-        self.canvas.line(a, b, line_style(kind), ends=ends, bend=bend, arrow=arrow, counts={"circuits": circuits})
+        backward = link.directions is Directions.BACKWARD
+        self.canvas.line(
+            a, b, line_style(kind), ends=ends, bend=bend, arrow=arrow, backward=backward, counts={"circuits": circuits}
+        )
 
     def _same_domain(self, column: int, row: int) -> bool:
         if any(len(fold) > 1 for fold in (self.columns[column], self.columns[column + 1], self.rows[row])):

@@ -14,6 +14,9 @@ from opusc.backends.draw_fabric import fabric_counts, fabric_dot
 from opusc.backends.draw_part import part_counts, part_dot, view
 from opusc.backends.folding import fold, runs
 from opusc.backends.graphviz import BACKEND, fabric, part
+from opusc.cli.circuits import circuits_of
+from opusc.model.entities import Peers
+from tests import support
 from tests.backends.cases import PLANS, objection, plan_of, read_back, same_as_golden, write
 from tests.support import make_plan
 
@@ -176,3 +179,17 @@ def test_folding_keeps_every_index_once() -> None:
         assert [i for place in places for i in place] == list(range(count))
         assert len(places) <= 8
     assert runs([0, 2, 3, 4, 9]) == "0, 2..4, 9"
+
+
+@pytest.mark.parametrize("shape", [{"pp": 4}, {"dp": 4, "phases": (support.phase("dp", ("dp",), "chain"),)}])
+def test_arrows_lead_where_the_light_goes(shape: dict[str, Any]) -> None:
+    """Independent ports: a chain has one port for each direction, and its lines are drawn from lower to upper end."""
+    plan = make_plan(nodes=4, gpus=1, radix=32, peers=Peers.INDEPENDENT, **shape)
+    name = plan.phases[0].name
+    found = view(plan, name, None if "pp" in shape else 0, 0, 0)
+    assert found is not None
+    text = part_dot(plan, found)
+    ranks = {node: int(rank) for node, rank in re.findall(r'(n\d+) \[label="node \d+\\nrank (\d+)"', text)}
+    arrows = re.findall(r"(n\d+) -> (n\d+) \[circuits=1 .*dir=forward", text)
+    to = {(r, use.peer) for r in range(4) for use in circuits_of(plan, plan.phases[0], r) if use.way == "to"}
+    assert {(ranks[a], ranks[b]) for a, b in arrows} == to == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
