@@ -4,7 +4,6 @@ The parser says where it stopped and what could have followed. The rules below l
 telling first; what none of them knows is described by what was expected.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from unicodedata import category, name
@@ -15,61 +14,21 @@ from opusc.diagnostics import Diagnostic, Edit, Label, Severity
 from opusc.source import Span
 from opusc.syntax.place import END, PAIRS, Place
 from opusc.syntax.scan import Lexeme
+from opusc.syntax.words import (
+    BEGIN,
+    COMPARISONS,
+    DECLARATION,
+    FIELD,
+    FOREIGN,
+    FORMS,
+    HEAD,
+    KEYWORDS,
+    NAMES,
+    QUOTES,
+    WAITING,
+)
 
 __all__ = ["KEYWORDS", "explain"]
-
-KEYWORDS = frozenset(
-    [
-        "and",
-        "as",
-        "div",
-        "else",
-        "false",
-        "fault",
-        "for",
-        "if",
-        "in",
-        "let",
-        "mod",
-        "not",
-        "of",
-        "or",
-        "over",
-        "param",
-        "phase",
-        "require",
-        "then",
-        "true",
-        "use",
-    ]
-)
-#: Notation of other languages, and ours.
-_FOREIGN = {"&&": "and", "||": "or", "!": "not", ":=": "=", "=>": "=", "->": "=", "'": '"'}
-_QUOTES = "\u2018\u2019\u201c\u201d\u00ab\u00bb"
-
-#: The words that begin an item.
-_BEGIN = ("fault", "let", "param", "phase", "require", "use")
-#: What a value must follow.
-_WAITING = frozenset(
-    [
-        *["=", "+", "-", "*", "/", "..", "==", "!=", "<", "<=", ">", ">=", "and", "or", "not", "mod", "div"],
-        *["in", "of", "over", "if", "then", "else", "require"],
-    ]
-)
-#: What stands before the `=` or `{` of an item: `ports =`, `nic storage =`, `rail[0..3] =`, `rail 0 =`, `job j {`.
-_WORDS = r"[A-Za-z_]\w*[ \t]*(?:\[[^\]\n]*\]|[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?|[A-Za-z_]\w*)?[ \t]*"
-_FIELD = re.compile(_WORDS + r"=(?!=)")
-_HEAD = re.compile(_WORDS + r"(?:=(?!=)|\{)")
-#: The same at the top level, where two words stand.
-_DECLARATION = re.compile(r"[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*(?:=(?!=)|\{)")
-
-#: Words for the parser's terminals, in the order in which a message names them.
-_NAMES = {
-    "NAME": "a name", "NUMBER": "a number", "STRING": "a text", "EQUAL": "`=`", "LBRACE": "`{`", "COMMA": "`,`",
-    "_NL": "a new line", "RBRACE": "`}`", "RSQB": "`]`", "RPAR": "`)`", "COLON": "`:`", "_THEN": "`then`",
-    "_ELSE": "`else`", "IN": "`in`", "_FOR": "`for`", "_OF": "`of`",
-}  # fmt: skip
-
 
 Rule = Callable[[Place, frozenset[str]], Diagnostic | None]
 
@@ -114,7 +73,12 @@ def _open_string(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 
 def _version(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     """`opus` in the first line, and no number after it."""
-    if place.before.text != "opus" or "NUMBER" not in expected or place.before is not place.first:
+    if place.before.text != "opus":
+        return None
+    if place.here.kind == "number" and place.earlier(2).kind in ("newline", "end"):
+        both = place.span(place.before).to(place.span(place.here))
+        return _error("OPUS001", "the version of the language stands in the first line only", both, "not here")
+    if "NUMBER" not in expected or place.before is not place.first:
         return None
     span = place.span(place.before)
     return _error("OPUS002", "the first line must be `opus 1`", span, "no version", fix=(Edit(span, "opus 1"),))
@@ -154,8 +118,8 @@ def _stray(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 
 def _foreign(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     here = place.here
-    if here.text in _FOREIGN or (here.text in _QUOTES and here.text):
-        ours = _FOREIGN.get(here.text, '"')
+    if here.text in FOREIGN or (here.text in QUOTES and here.text):
+        ours = FOREIGN.get(here.text, '"')
         message = f"`{here.text}` is not of this language: write `{ours}`"
         fix = _replace(place, here, ours)
         if ours == '"' and (closing := _closing_quote(place)) is not None:
@@ -180,15 +144,36 @@ def _foreign(place: Place, expected: frozenset[str]) -> Diagnostic | None:
         message = f"a field is stated with `=`: `{place.before.text} = ...`"
         ours = "=" if place.before.end < here.start else " ="
         # Outside blocks no field can be meant: `dp: count = 4` is a parameter without its `param`.
-        fix = _replace(place, here, ours) if place.open and not _FIELD.match(place.text, place.after.start) else ()
+        fix = _replace(place, here, ours) if place.open and not FIELD.match(place.text, place.after.start) else ()
         return _error("OPUS007", message, place.span(here), "write `=`", fix=fix)
     if here.text == "==" and ("EQUAL" in expected or place.at > here.start):
         return _error("OPUS007", "`==` compares; a field is stated with `=`", place.span(here), "write `=`",
                       fix=_replace(place, here, "="))  # fmt: skip
-    if here.text == "=" and "COMPARE" in expected:
+    if here.text == "=" and ("COMPARE" in expected or _in_condition(place)):
         return _error("OPUS007", "`=` states a field; a comparison is `==`", place.span(here), "write `==`",
                       fix=_replace(place, here, "=="))  # fmt: skip
     return _foreign_operator(place)
+
+
+def _item(place: Place) -> list[Lexeme]:
+    """What stands before the mistake in its item."""
+    start = place.index
+    while start > 0:
+        before = place.lexemes[start - 1]
+        ends = before.kind == "newline" or before.text in (",", "{")
+        if ends and not place.inside[start - 1]:
+            break
+        start -= 1
+    return place.lexemes[start : place.index]
+
+
+def _in_condition(place: Place) -> bool:
+    for lexeme in reversed(_item(place)):
+        if lexeme.text in ("require", "if", "and", "or", "not"):
+            return True
+        if lexeme.text in ("=", "then", "else", "for"):
+            return False
+    return False
 
 
 def _closing_quote(place: Place) -> Lexeme | None:
@@ -196,7 +181,7 @@ def _closing_quote(place: Place) -> Lexeme | None:
     for lexeme in place.lexemes[place.index + 1 :]:
         if lexeme.kind == "newline" or lexeme.text == '"':
             break
-        if lexeme.text in _QUOTES or lexeme.text == "'":
+        if lexeme.text in QUOTES or lexeme.text == "'":
             return lexeme
     return None
 
@@ -250,17 +235,18 @@ def _missing_value_above(place: Place, expected: frozenset[str]) -> Diagnostic |
     if at == 0 or place.in_list or at >= len(place.lexemes):
         return None
     first = place.lexemes[at]
-    head = _HEAD.match(place.text, first.start)
-    if first.kind != "word" or not (first.text in _BEGIN or (head is not None and place.here.start < head.end())):
+    head = HEAD.match(place.text, first.start)
+    if first.kind != "word" or not (first.text in BEGIN or (head is not None and place.here.start < head.end())):
         return None
     above = next((x for x in reversed(place.lexemes[:at]) if x.kind != "newline"), END)
-    if above.text not in _WAITING or (above.text in _BEGIN and first.text not in _BEGIN):
+    if above.text not in WAITING or (above.text in BEGIN and first.text not in BEGIN):
         return None
     return _nothing_follows(place, above)
 
 
 def _nothing_follows(place: Place, sign: Lexeme) -> Diagnostic:
-    what = "a value" if sign.text == "=" or sign.kind == "word" else "an operand"
+    what = {"=": "a value", ".": "a name", ":": "a type"}.get(sign.text, "an operand")
+    what = "a value" if sign.kind == "word" else what
     return _error("OPUS001", f"expected {what} after `{sign.text}`", place.span(sign), "nothing follows")
 
 
@@ -270,7 +256,7 @@ def _missing_separator(place: Place, expected: frozenset[str]) -> Diagnostic | N
         before, here, index = place.earlier(2), before, index - 1  # `2 s =`: the field `s`, not 2 seconds
     if here.kind != "word" or not _ends_a_value(before) or place.in_list or before.text in KEYWORDS:
         return None
-    if here.text not in _BEGIN and not (_FIELD if place.open else _DECLARATION).match(place.text, here.start):
+    if here.text not in BEGIN and not (FIELD if place.open else DECLARATION).match(place.text, here.start):
         return None
     if "COMMA" not in expected and "_NL" not in expected:
         return None
@@ -307,7 +293,9 @@ def _missing_comma(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 def _outside(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     """A field, or a block without a kind, where declarations stand."""
     here, before = place.here, place.before
-    if place.open or expected != {"NAME"} or before.kind != "word" or place.earlier(2).kind not in ("newline", "end"):
+    if place.open or expected != {"NAME"} or before.kind != "word" or before.text in KEYWORDS:
+        return None
+    if place.earlier(2).kind not in ("newline", "end"):
         return None
     if here.text == "=":
         return _error("OPUS001", f"`{before.text} = ...` is a field, and stands in no block", place.span(before),
@@ -318,12 +306,21 @@ def _outside(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     return None
 
 
+def _chained(place: Place, expected: frozenset[str]) -> Diagnostic | None:
+    if place.here.text not in COMPARISONS or not any(x.text in COMPARISONS for x in _item(place)):
+        return None
+    return _error("OPUS001", "comparisons do not follow each other", place.span(place.here), "a second one",
+                  help="join two with `and`: `1 < a and a < 3`")  # fmt: skip
+
+
 def _side_by_side(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     """Two values with nothing between."""
     before, here = place.before, place.here
     if here.kind not in ("word", "number", "string") or not _ends_a_value(before) or place.begins_item:
         return None
-    if here.text in KEYWORDS - {"true", "false"} or before.text in KEYWORDS or not expected & {"TIMES", "LSQB", "_NL"}:
+    words = KEYWORDS - {"true", "false"}
+    value_begun = any(x.text in ("=", "in", "require", "(", "[") for x in _item(place))
+    if here.text in words or before.text in words or not value_begun:
         return None
     return _error("OPUS001", f"nothing joins `{before.text}` and `{here.text}`", place.span(here),
                   "an operator, a comma or a new line is missing before this")  # fmt: skip
@@ -342,7 +339,7 @@ def _keyword(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 def _missing_value(place: Place, expected: frozenset[str]) -> Diagnostic | None:
     here, before = place.here, place.before
     ended = here.kind in ("newline", "close", "end") or here.text == ","
-    if not ended or before.kind != "sign" or before.text in (",", ".."):
+    if not ended or before.text == "," or (before.kind != "sign" and before.text not in WAITING):
         return None
     return _nothing_follows(place, before)
 
@@ -363,12 +360,14 @@ def _missing_else(place: Place, expected: frozenset[str]) -> Diagnostic | None:
 
 def _expected(place: Place, expected: frozenset[str]) -> Diagnostic:
     here = place.here
-    words = [word for terminal, word in _NAMES.items() if terminal in expected]
+    words = [word for terminal, word in NAMES.items() if terminal in expected]
     if {"NAME", "NUMBER", "STRING"} <= expected:
         words = ["a value", *(w for w in words if w not in ("a name", "a number", "a text", "`{`"))]
     found = {"end": "the file ends", "newline": "the line ends"}.get(here.kind, f"`{here.text}` stands here")
     wanted = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "something else"
-    return _error("OPUS001", f"expected {wanted}, and {found}", place.span(here), "not expected here")
+    begins = next((x.text for x in _item(place)), "") or here.text
+    message = f"expected {wanted}, and {found}"
+    return _error("OPUS001", message, place.span(here), "not expected here", help=FORMS.get(begins, ""))
 
 
 _RULES: tuple[Rule, ...] = (
@@ -386,6 +385,7 @@ _RULES: tuple[Rule, ...] = (
     _keyword,
     _outside,
     _missing_value,
+    _chained,
     _missing_else,
     _side_by_side,
 )

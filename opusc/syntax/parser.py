@@ -100,6 +100,8 @@ def _lark() -> Lark:
 def _cache_file(grammar: str) -> Path | None:
     """Where the built parser is kept between runs; None where there is no place for it."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        return None  # no home directory: nothing is left in the working directory
     folder = Path(base) / "opusc"
     key = hashlib.sha256(f"{lark_version} {sys.version} {grammar}".encode()).hexdigest()[:16]
     try:

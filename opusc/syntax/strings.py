@@ -34,8 +34,7 @@ def string_parts(
             if close < 0 or not text[at + 1 : close].strip():
                 sink.error(
                     "OPUS006",
-                    "`{` in a string starts an expression, and this one "
-                    + ("is empty" if close >= 0 else "has no `}`"),
+                    "`{` in a text starts an expression, and this one " + ("is empty" if close >= 0 else "has no `}`"),
                     Span(span.source, at, at + 1 if close < 0 else close + 1),
                     help="write `{{` for a brace",
                 )

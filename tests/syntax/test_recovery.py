@@ -60,6 +60,8 @@ MISTAKES = [
     Mistake("no else", "then [1, 2] else [3]", "then [1, 2]", "OPUS001", "expected `else`"),
     Mistake("no then", "if dp > 2 then [1, 2]", "if dp > 2 [1, 2]", "OPUS001", "expected"),
     Mistake("ampersands", "dp > 1 and dp < 9", "dp > 1 && dp < 9", "OPUS007", "write `and`", True),
+    Mistake("mathematical sign", "dp > 1 and", "dp \u2265 1 and", "OPUS007", "write `>=`"),
+    Mistake("equals in a condition", "dp < 9", "dp = 9", "OPUS007", "a comparison is `==`"),
     Mistake("open text", 'else "dp"', 'else "dp', "OPUS005", "no closing quote"),
     Mistake(
         "open list", "[(i, i + 1) for i in [0, 2]]", "[(i, i + 1) for i in [0, 2]", "OPUS004", "`[` is never closed"
