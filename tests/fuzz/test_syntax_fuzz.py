@@ -24,7 +24,7 @@ TEXTS = [path.read_text(encoding="utf-8") for path in PROGRAMS]
 SECONDS = 5.0
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
 
 SOUP = [
     *"{}[]()=,.:;+-*/<>!&|%#\"'\\\n$@?^~`",
