@@ -8,7 +8,7 @@ from opusc.version import __version__
 __all__ = ["TOPICS", "make_parser"]
 
 #: What `opusc show` can list without a file.
-TOPICS = ("switches", "gpus", "nics", "models", "topologies", "targets", "units", "fields", "functions")
+TOPICS = ("switches", "gpus", "nics", "models", "components", "topologies", "targets", "units", "fields", "functions")
 
 _EPILOG = """\
 examples:
@@ -72,7 +72,8 @@ _SHOW = """\
 Show what the compiler knows: a topic, or what it made of a program.
 
 topics:
-  switches, gpus, nics, models, topologies   of the standard library
+  switches, gpus, nics, models, components, topologies
+                                             of the standard library
   targets                                    what `compile -t` can write
   units, functions                           of the language
   fields [KIND]                              of cluster, nic, fabric, job, ..."""
@@ -113,6 +114,23 @@ columns: `at zero` is the overhead that is there at zero delay, `added` comes
 with the delay; `visible` counts the changes on the critical path.
 """
 
+_COST = """\
+Compare power and price of a proved plan's photonic rails with a packet-switched
+rail fabric and a packet-switched fat tree of the same bandwidth, from the
+component figures of the fabric and its switches. Checks `require cost < ...`
+and `require power < ...`. `docs/cost-model.md` has every formula."""
+
+_COST_EPILOG = """\
+examples:
+  opusc cost cluster.opus
+  opusc cost cluster.opus -D dp=64
+  opusc show components                   figures of the standard library
+
+`published` counts switch ports, as the published study does; `whole chassis`
+counts what can be bought. A requirement is held to whole chassis. Hops are
+the switches between two GPUs of a rail (of the fabric, in a fat tree).
+"""
+
 _SCHEMA_EPILOG = """\
 examples:
   opusc schema                            list the schemas
@@ -138,6 +156,7 @@ def make_parser() -> argparse.ArgumentParser:
     _simulate(
         _command(commands, "simulate", "what an iteration loses to changing circuits", _SIMULATE, _SIMULATE_EPILOG)
     )
+    _cost(_command(commands, "cost", "power and price against packet-switched fabrics", _COST, _COST_EPILOG))
     _graph(_command(commands, "graph", "draw a fabric, or the circuits of a part", "", _GRAPH_EPILOG))
     _schema(_command(commands, "schema", "JSON Schema of what opusc writes", "", _SCHEMA_EPILOG))
     return parser
@@ -254,6 +273,11 @@ def _simulate(parser: argparse.ArgumentParser) -> None:
         help="bytes of an element of every tensor (default: 1, as the published traces count)",
     )
     parser.add_argument("-o", "--output", metavar="DIR", help="write a table (CSV) and drawings (SVG) there")
+    _program_options(parser)
+
+
+def _cost(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
     _program_options(parser)
 
 

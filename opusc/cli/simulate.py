@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from opusc import output
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import labelled, plural, table
 from opusc.cli.terminal import UsageError
 from opusc.diagnostics import CompileError, Diagnostics
-from opusc.source import Span
 
 if TYPE_CHECKING:
     from opusc.model.entities import Job, Requirement
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _MS = 10**9
-_NOT_CHECKED = "OPUS420"
 #: What a job that states no policy is held to: it asks nothing of the controller.
 _DEFAULT_POLICY = "on_demand"
 
@@ -42,20 +41,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, messages: Messages) -> int:
-    outcome = compile_one(options.file, options, messages, omit=(_NOT_CHECKED,))
+    outcome = compile_one(options.file, options, messages, omit=(NOT_CHECKED,))
     if outcome.compilation is None:
         return outcome.code
     from opusc.driver import guarded
+    from opusc.model.requirements import SIMULATED
     from opusc.schedule.estimate import estimate
     from opusc.schedule.job import setting
     from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Policy
 
     plan, sink = outcome.compilation.plan, Diagnostics()
-    pending = [r for r in plan.model.requirements if _decidable(r)]
-    spans = {r.span for r in pending}
-    for diagnostic in outcome.compilation.diagnostics:
-        if diagnostic.code == _NOT_CHECKED and not any(_inside(diagnostic.span, span) for span in spans):
-            sink.add(diagnostic)
+    pending = waiting(outcome.compilation, SIMULATED, sink)
     modelled = setting(plan, sink, options.bytes_per_element)
     own_policy, own_delay = _own(plan, options, bool(pending), sink)
     if modelled is None or sink.has_errors:
@@ -89,16 +85,6 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
             files = "overhead.csv, overhead.svg, " + ", ".join(f"timeline-{name}.svg" for name in ["all_links", *names])
             sys.stdout.write(labelled("wrote", f"{options.output}/ {files}", terminal.width()))
     return 1 if sink.has_errors else 0
-
-
-def _inside(inner: Span, outer: Span) -> bool:
-    return inner.source == outer.source and outer.start <= inner.start and inner.end <= outer.end
-
-
-def _decidable(requirement: "Requirement") -> bool:
-    from opusc.model.requirements import SIMULATED
-
-    return requirement.decide is not None and set(requirement.needs) <= SIMULATED
 
 
 def _own(plan: "Plan", options: argparse.Namespace, pending: bool, sink: Diagnostics) -> tuple[str, int | None]:
@@ -137,21 +123,7 @@ def _decide(pending: Sequence["Requirement"], row: "Row", sink: Diagnostics, for
         "reconfigurations": f"reconfigurations = {row.changes}",
     }
     where = f"{row.policy}, {_time(row.delay)} a change"
-    for at, requirement in enumerate(pending):
-        assert requirement.decide is not None
-        reason = requirement.decide({name: values[name] for name in requirement.needs}, sink)
-        measured = [words[name] for name in requirement.needs]
-        if reason == "" and form == "text":
-            text = f"require {requirement.text}: {'; '.join(measured)}"
-            sys.stdout.write(labelled("held" if at == 0 else "", f"{text}; {where}", terminal.width()))
-        elif reason:
-            sink.error(
-                "OPUS421",
-                f"required, and not so: `{requirement.text}`: {reason}",
-                requirement.span,
-                "does not hold",
-                notes=[*measured, where],
-            )
+    decide(pending, values, words, where, sink, form)
 
 
 # --- what is shown and written -------------------------------------------------------------------

@@ -81,7 +81,7 @@ CODES: dict[str, Code] = {
     "OPUS420": Code("not-checked", "A requirement waits for what this command does not compute"),
     "OPUS421": Code("required", "A requirement does not hold"),
     "OPUS430": Code("not-in-time-model", "The time model does not know what the program has"),
-    "OPUS431": Code("number-for-time-missing", "The time model needs something that the program does not say"),
+    "OPUS431": Code("number-for-estimate-missing", "An estimate needs something that the program does not say"),
     "OPUS501": Code("port-clash", "Two circuits use one port of a switch"),
     "OPUS502": Code("impossible-port", "A circuit or a cable ends on a port that cannot be used"),
     "OPUS503": Code("wrong-links", "A phase's circuits are not what it asks for"),

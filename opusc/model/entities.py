@@ -20,6 +20,7 @@ __all__ = [
     "CablingKind",
     "CablingSpec",
     "Cluster",
+    "Components",
     "Decision",
     "Dialect",
     "EdgeRule",
@@ -235,6 +236,19 @@ class RailSpec(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Components(Entity):
+    """What packet-switched fabrics of the same bandwidth are made of; the switch itself holds no transceivers."""
+
+    name: str
+    transceiver_power: int | None = None  # mW
+    transceiver_price: int | None = None  # US cents
+    packet_switch_ports: int | None = None
+    packet_switch_power: int | None = None  # mW
+    packet_switch_price: int | None = None  # US cents
+    both_ends: bool | None = None  # whether transceivers in packet switches are counted too
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fabric(Entity):
     name: str
     cluster: Cluster
@@ -243,6 +257,7 @@ class Fabric(Entity):
     planes: int  # 1: every port of a GPU ends on the same switch; P: port p ends on plane p % P
     blocks: int  # switches of a rail and plane, each taking node_count / blocks consecutive nodes
     cabling: CablingSpec
+    components: Components | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

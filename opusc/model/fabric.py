@@ -5,7 +5,7 @@ from dataclasses import replace
 from opusc.diagnostics import Label
 from opusc.model.cabling import cabling
 from opusc.model.entities import CablingKind, CablingSpec, Cluster, Fabric, RailBy, RailSpec, SwitchKind
-from opusc.model.hardware import switch
+from opusc.model.hardware import components, switch
 from opusc.model.loader import FileLoader
 from opusc.model.reader import Reader
 from opusc.model.sweep import placed
@@ -31,6 +31,8 @@ def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | Non
         )
         return None
     rails = _rails(reader, rail_count, planes, blocks)
+    figures = reader.sub("components", "components")
+    made = components(figures) if figures else None
     stated = cabling(reader, cluster, rail_count, loader)
     if rails is None or stated is None or not _alike(reader, rails, stated):
         return None
@@ -42,6 +44,7 @@ def fabric(reader: Reader, cluster: Cluster, loader: FileLoader) -> Fabric | Non
         planes=planes,
         blocks=blocks,
         cabling=stated,
+        components=made,
         span=reader.block.span,
         spans=reader.spans(),
     )

@@ -1,12 +1,12 @@
 """Switches, GPUs, NICs, clusters and neural networks: blocks to entities."""
 
 from opusc.diagnostics import Label
-from opusc.model.entities import Cluster, Gpu, Matrix, NeuralNetwork, Nic, Optics, Peers, SwitchKind
+from opusc.model.entities import Cluster, Components, Gpu, Matrix, NeuralNetwork, Nic, Optics, Peers, SwitchKind
 from opusc.model.reader import Reader
 from opusc.model.values import Bound, Scope
 from opusc.source import Span
 
-__all__ = ["cluster", "network", "switch"]
+__all__ = ["cluster", "components", "network", "switch"]
 
 MOST_GPUS = 4 * 1024 * 1024
 
@@ -81,6 +81,20 @@ def _port_names(reader: Reader, field: str, radix: int) -> tuple[str, ...]:
         )
         return ()
     return tuple(names)
+
+
+def components(reader: Reader) -> Components:
+    names = ("transceiver_power", "transceiver_price", "packet_switch_power", "packet_switch_price")
+    figures = {name: reader.measure(name) for name in names}
+    ends = reader.choice("transceivers")
+    return Components(
+        name=reader.block.name or "components",
+        packet_switch_ports=reader.count("packet_switch_ports"),
+        both_ends=ends.word == "both_ends" if ends else None,
+        span=reader.block.span,
+        spans=reader.spans(),
+        **figures,
+    )
 
 
 def gpu(reader: Reader) -> Gpu:

@@ -17,7 +17,7 @@ from opusc.model.values import Block, Builtin, Function, Module, Scope, Thunk, V
 from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["MEASURED", "SIMULATED", "requirement"]
+__all__ = ["COSTED", "MEASURED", "SIMULATED", "requirement"]
 
 #: What later stages measure, with the unit that a comparison needs ("" for a plain number).
 MEASURED = {
@@ -32,6 +32,8 @@ MEASURED = {
 
 #: Those of them that `opusc simulate` measures.
 SIMULATED = frozenset({"overhead", "iteration_time", "reconfigurations"})
+#: Those that `opusc cost` measures: of the photonic rails, in whole chassis.
+COSTED = frozenset({"cost", "power"})
 
 
 def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement | None:
@@ -71,9 +73,13 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
 
 
 def _who_computes(needs: tuple[str, ...]) -> str:
-    if set(needs) <= SIMULATED:
-        return f"`opusc simulate` measures {' and '.join(needs)}"
-    return f"this version of opusc does not compute {' or '.join(n for n in needs if n not in SIMULATED)}"
+    for command, measured in (("simulate", SIMULATED), ("cost", COSTED)):
+        if set(needs) <= measured:
+            return f"`opusc {command}` measures {' and '.join(needs)}"
+    missing = [name for name in needs if name not in SIMULATED | COSTED]
+    if missing:
+        return f"this version of opusc does not compute {' or '.join(missing)}"
+    return "no single command measures all of them: `opusc simulate` and `opusc cost` decide a `require` of their own"
 
 
 def _decision(node: tree.Require, scope: Scope) -> Decision:

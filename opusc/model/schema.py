@@ -226,6 +226,22 @@ _RAIL = Kind(
     (F("switch", Record("switch"), "the switch of these rails", default="the fabric's"),),
     declared=False,
 )
+_COMPONENTS = Kind(
+    "components",
+    "Power and price of what a packet-switched fabric is made of; `opusc cost` compares with it.",
+    (
+        F("transceiver_power", Measure("power", "W"), "electrical power of one transceiver"),
+        F("transceiver_price", Measure("money", "USD"), "price of one transceiver"),
+        F("packet_switch_ports", Count(2), "ports of one packet switch, each as fast as a transceiver"),
+        F("packet_switch_power", Measure("power", "W"), "electrical power of a packet switch without transceivers"),
+        F("packet_switch_price", Measure("money", "USD"), "price of a packet switch without transceivers"),
+        F(
+            "transceivers",
+            Choice(("one_end", "both_ends")),
+            "one_end: only those of the GPUs are counted; both_ends: those in packet switches too",
+        ),
+    ),
+)
 _FABRIC = Kind(
     "fabric",
     "Rails of optical circuit switches over a cluster.",
@@ -248,6 +264,7 @@ _FABRIC = Kind(
             '`explicit { of = [(node, gpu, port, position), ...] }`, `csv "file.csv"`',
             default="in order: node by node, GPU by GPU, port by port",
         ),
+        F("components", Record("components"), "figures for `opusc cost`; needed by it, not by circuits"),
     ),
 )
 _NETWORK = Kind(
@@ -358,6 +375,7 @@ KINDS: dict[str, Kind] = {
         _FABRIC,
         _RAIL,
         _SWITCH,
+        _COMPONENTS,
         _RECONFIGURATION,
         _JOB,
         _PARALLELISM,

@@ -51,6 +51,9 @@ def test_every_entry_can_be_used(module: str, entry: tree.Declaration) -> None:
             text = text.replace("gpus_per_node = 2", f"gpus_per_node = 2, gpu = {lib}")
         case "nic":
             text = text.replace("{ ports = 2, rate = 200 Gbps, optics = duplex }", lib)
+        case "components":
+            text = text.replace("rail_by = ", f"components = {lib}, rail_by = ")
+            assert lib in text
         case "network":
             stages = f"[1] + [{lib}.layers - 1]"
             text = text.replace("pp = 2 }", f"pp = 2 }}\n  model = {lib}\n  stages = {stages}")

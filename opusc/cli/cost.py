@@ -1,0 +1,105 @@
+"""`opusc cost`: power and price of the photonic rails, and of packet-switched fabrics of the same bandwidth."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from opusc.cli import terminal
+from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.requiring import NOT_CHECKED, decide, waiting
+from opusc.cli.tables import count, labelled, plural, table
+from opusc.diagnostics import CompileError, Diagnostics
+
+if TYPE_CHECKING:
+    from opusc.plan.plan import Plan
+    from opusc.schedule.cost import Comparison, Count, Figures
+
+__all__ = ["run"]
+
+_FABRICS = ("photonic", "packet rails", "fat tree")
+_COUNTED = "photonic rails in whole chassis"
+
+
+def run(options: argparse.Namespace) -> int:
+    messages = Messages(options.format)
+    try:
+        code = _run(options, messages)
+    except CompileError as error:
+        messages.add(list(error.diagnostics))
+        code = exit_code(error)
+    messages.close()
+    return code
+
+
+def _run(options: argparse.Namespace, messages: Messages) -> int:
+    outcome = compile_one(options.file, options, messages, omit=(NOT_CHECKED,))
+    if outcome.compilation is None:
+        return outcome.code
+    from opusc.driver import guarded
+    from opusc.model.requirements import COSTED
+    from opusc.schedule.cost import compare, figures
+
+    plan, sink = outcome.compilation.plan, Diagnostics()
+    pending = waiting(outcome.compilation, COSTED, sink)
+    known = figures(plan.model.fabric, sink)
+    if known is None:
+        messages.add(list(sink))
+        return 1
+    with guarded("cost", outcome.compilation.source, sink):
+        found = compare(plan, known)
+    if options.format == "text":
+        sys.stdout.write(_report(plan, known, found, terminal.width()))
+    own = found.whole[0]
+    values = {"cost": own.cost, "power": own.power}
+    words = {"cost": f"cost = {_round(own.cost / 100)} USD", "power": f"power = {_round(own.power / 1000)} W"}
+    decide(pending, values, words, _COUNTED, sink, options.format)
+    messages.add(list(sink))
+    return 1 if sink.has_errors else 0
+
+
+def _report(plan: "Plan", known: "Figures", found: "Comparison", width: int) -> str:
+    cluster, fabric = plan.model.cluster, plan.model.fabric
+    assert fabric.components is not None
+    what = f"{plural(cluster.gpu_count, 'GPU')} on {plural(len(fabric.rails), 'rail')}, "
+    out = labelled(fabric.name[:12], f"{what}{plural(found.endpoints, 'transceiver')} at GPUs", width)
+    ends = "at both ends of a link" if known.both_ends else "counted at the GPUs only"
+    parts = f"{fabric.components.name}: packet switches of {known.switch_ports} ports, transceivers {ends}"
+    out += labelled("components", parts, width) + "\n"
+    out += _table("published", found.published)
+    out += labelled("hops", _each(found.published, lambda c: c.hops), width) + "\n"
+    out += _table("whole chassis", found.whole)
+    out += labelled("switches", _each(found.whole, lambda c: c.switches or 0), width)
+    return out + labelled("hops", _each(found.whole, lambda c: c.hops), width) + "\n"
+
+
+def _each(counts: Sequence["Count | None"], number: "Callable[[Count], int]") -> str:
+    """`8 photonic, 8 packet rails, 6 fat tree`."""
+    return ", ".join(
+        f"{count(number(found))} {name}" if found else f"{name}: more than 3 tiers"
+        for name, found in zip(_FABRICS, counts, strict=True)
+    )
+
+
+def _table(title: str, counts: Sequence["Count | None"]) -> str:
+    own = counts[0]
+    assert own is not None
+    rows = []
+    for name, found in zip(_FABRICS, counts, strict=True):
+        if found is None:
+            rows.append((name, *["-"] * 5))
+            continue
+        power, cost = _ratio(found.power, own.power), _ratio(found.cost, own.cost)
+        rows.append((name, count(found.ports), _round(found.power / 1000), power, _round(found.cost / 100), cost))
+    return table((title, "ports", "W", "ratio", "USD", "ratio"), rows, right=range(1, 6))
+
+
+def _round(value: Fraction) -> str:
+    return f"{round(value):,}"
+
+
+def _ratio(value: Fraction, own: Fraction) -> str:
+    from opusc.backends.simulation import fixed
+
+    return fixed(value / own, 2) if own else "-"
