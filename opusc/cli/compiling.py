@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from opusc.source import Source
 if TYPE_CHECKING:
     from opusc.driver import Compilation
 
-__all__ = ["Messages", "Outcome", "compile_one", "compiled", "exit_code", "read_program"]
+__all__ = ["Messages", "Outcome", "compile_one", "compiled", "exit_code", "read_program", "reported"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,18 @@ def compile_one(
 def exit_code(error: CompileError) -> int:
     """1 when the program is wrong, 2 when opusc is."""
     return 2 if any(d.code.startswith("OPUS9") for d in error.diagnostics) else 1
+
+
+def reported(options: argparse.Namespace, work: Callable[[argparse.Namespace, Messages], int]) -> int:
+    """Run a command's work; what it raises as a CompileError becomes messages and an exit code."""
+    messages = Messages(options.format)
+    try:
+        code = work(options, messages)
+    except CompileError as error:
+        messages.add(list(error.diagnostics))
+        code = exit_code(error)
+    messages.close()
+    return code
 
 
 def compiled(name: str, options: argparse.Namespace, topics: Sequence[str] = ()) -> Outcome:

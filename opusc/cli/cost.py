@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from opusc.cli import terminal
-from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import count, labelled, plural, table
-from opusc.diagnostics import CompileError, Diagnostics
+from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     from opusc.plan.plan import Plan
@@ -23,14 +23,7 @@ _COUNTED = "photonic rails in whole chassis"
 
 
 def run(options: argparse.Namespace) -> int:
-    messages = Messages(options.format)
-    try:
-        code = _run(options, messages)
-    except CompileError as error:
-        messages.add(list(error.diagnostics))
-        code = exit_code(error)
-    messages.close()
-    return code
+    return reported(options, _run)
 
 
 def _run(options: argparse.Namespace, messages: Messages) -> int:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from opusc import output
 from opusc.cli import terminal
-from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import labelled, plural, table
 from opusc.cli.terminal import UsageError
-from opusc.diagnostics import CompileError, Diagnostics
+from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     from opusc.model.entities import Job, Requirement
@@ -30,14 +30,7 @@ _DEFAULT_POLICY = "on_demand"
 
 
 def run(options: argparse.Namespace) -> int:
-    messages = Messages(options.format)
-    try:
-        code = _run(options, messages)
-    except CompileError as error:
-        messages.add(list(error.diagnostics))
-        code = exit_code(error)
-    messages.close()
-    return code
+    return reported(options, _run)
 
 
 def _run(options: argparse.Namespace, messages: Messages) -> int:

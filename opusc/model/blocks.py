@@ -1,9 +1,10 @@
 """Blocks: records as written, with the scopes of their fields, and what refinement makes of them."""
 
 from opusc.model.values import Block, Bound, Entry, Function, Scope, Thunk, Value
+from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["block_of", "define", "refined"]
+__all__ = ["block_of", "define", "element_span", "refined"]
 
 
 def block_of(record: tree.Record, scope: Scope, kind: str = "", name: str = "") -> Block:
@@ -54,3 +55,10 @@ def refined(base: Block, changes: tree.Record, scope: Scope) -> Block:
         parameters=base.parameters,
         lets=base.lets,
     )
+
+
+def element_span(node: tree.Expression, at: int) -> Span:
+    """The place of one element: itself in a list, the loop body in a comprehension."""
+    if isinstance(node, tree.List) and at < len(node.items):
+        return node.items[at].span
+    return node.element.span if isinstance(node, tree.Comprehension) else node.span

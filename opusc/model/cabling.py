@@ -1,6 +1,7 @@
 """Cabling as stated: in order, shared chassis, inline rows, or CSV files."""
 
 from opusc.diagnostics import Label
+from opusc.model.blocks import element_span
 from opusc.model.cabling_csv import cables_from_csv
 from opusc.model.entities import Cable, CablingKind, CablingSpec, Cluster, Side
 from opusc.model.evaluate import Stop
@@ -8,7 +9,6 @@ from opusc.model.loader import FileLoader
 from opusc.model.reader import Reader
 from opusc.model.values import Applied, Entry
 from opusc.source import Span
-from opusc.syntax import tree
 
 __all__ = ["cabling"]
 
@@ -120,7 +120,7 @@ def _explicit(reader: Reader, word: Applied) -> tuple[Cable, ...] | None:
         return None
     rows: list[Cable] = []
     for at, item in enumerate(items):
-        place = _place(entry.value.expression, at)
+        place = element_span(entry.value.expression, at)
         numbers = item[:4] if isinstance(item, tuple) else ()
         rest = item[4:] if isinstance(item, tuple) else ()
         if len(numbers) < 4 or not all(type(n) is int for n in numbers) or not _rest_fits(rest):
@@ -138,9 +138,3 @@ def _explicit(reader: Reader, word: Applied) -> tuple[Cable, ...] | None:
 
 def _rest_fits(rest: tuple[object, ...]) -> bool:
     return not rest or (len(rest) == 1 and (rest[0] in ("A", "B") or type(rest[0]) is int))
-
-
-def _place(node: tree.Expression, at: int) -> Span:
-    if isinstance(node, tree.List) and at < len(node.items):
-        return node.items[at].span
-    return node.element.span if isinstance(node, tree.Comprehension) else node.span

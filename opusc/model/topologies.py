@@ -1,14 +1,13 @@
 """Topologies of phases: words of the language, and topologies written in it."""
 
 from opusc.diagnostics import Label
-from opusc.model.blocks import define
+from opusc.model.blocks import define, element_span
 from opusc.model.entities import EdgeRule, TopologySpec
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.reader import Reader
 from opusc.model.schema import TOPOLOGIES, Count
 from opusc.model.values import Applied, Block, Bound, Interval, Scope, Thunk, Value
 from opusc.source import Span
-from opusc.syntax import tree
 
 __all__ = ["topology"]
 
@@ -69,7 +68,7 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
     first: dict[tuple[int, int], int] = {}
     wrong: set[Span] = set()
     for at, value in enumerate(values):
-        span = _item_span(bound.expression, at)
+        span = element_span(bound.expression, at)
         if span in wrong:
             continue
         wrong.add(span)  # until the end of this turn says that it is right
@@ -91,21 +90,14 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
             before = first.get((a, b), first.get((b, a), 0))
             ev.sink.error(
                 "OPUS212", f"`{name}` names the edge ({a}, {b}) twice", span, f"element {at}",
-                secondary=[Label(_item_span(bound.expression, before), f"element {before}")]
-                if _item_span(bound.expression, before) != span else [],
+                secondary=[Label(element_span(bound.expression, before), f"element {before}")]
+                if element_span(bound.expression, before) != span else [],
             )  # fmt: skip
             continue
         wrong.discard(span)
         first[a, b] = at
         found.append((a, b, span))
     return tuple(found)
-
-
-def _item_span(node: tree.Expression, at: int) -> Span:
-    """The place of one element: itself in a list, the loop body in a comprehension."""
-    if isinstance(node, tree.List) and at < len(node.items):
-        return node.items[at].span
-    return node.element.span if isinstance(node, tree.Comprehension) else node.span
 
 
 def _written(ev: Evaluator, block: Block, span: Span) -> TopologySpec | None:
