@@ -3,9 +3,28 @@
 import argparse
 
 from opusc.cli.compiling import Messages, compile_one
+from opusc.cli.options import program_options
 from opusc.cli.tables import plural
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
+
+
+DESCRIPTION = "Report what is wrong, write nothing."
+
+EPILOG = """\
+examples:
+  opusc check cluster.opus
+  opusc check racks/*.opus --format concise
+  opusc check cluster.opus --format json | jq '.diagnostics[].message'
+
+Text goes to standard error; concise and json go to standard output.
+`opusc schema diagnostics` describes the JSON.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a program; - for standard input")
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from opusc.backends.emit import Written, emit
 from opusc.backends.registry import DEFAULT_TARGETS, GROUPS, names
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, exit_code
+from opusc.cli.options import program_options, size_in_bytes
 from opusc.cli.summary import describe, notes
 from opusc.cli.tables import labelled, plural, size
 from opusc.cli.terminal import UsageError
@@ -20,7 +21,46 @@ from opusc.diagnostics.suggest import closest
 from opusc.driver import Compilation, guarded
 from opusc.progress import Progress
 
-__all__ = ["report", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "report", "run"]
+
+
+DESCRIPTION = """\
+Compile programs to proved plans and write the files of the targets.
+
+The output directory is replaced in one step, and only when everything went
+well; it holds a manifest.json with parameters and hashes. Several programs
+get a directory each, named after the file, inside the output directory."""
+
+EPILOG = """\
+examples:
+  opusc compile cluster.opus
+  opusc compile cluster.opus -o out -t plan,opus-controller
+  opusc compile cluster.opus -D dp=8 -D 'delay=25 ms'
+  opusc compile - < cluster.opus          a program from standard input
+
+`opusc show targets` lists the targets.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a program; - for standard input")
+    parser.add_argument("-o", "--output", metavar="DIR", default="build", help="output directory (default: build)")
+    parser.add_argument(
+        "-t",
+        "--target",
+        dest="targets",
+        metavar="TARGET[,...]",
+        action="append",
+        help="what to write (default: plan,graphviz)",
+    )
+    parser.add_argument(
+        "--max-output",
+        metavar="SIZE",
+        type=size_in_bytes,
+        default=2 << 30,
+        help="refuse to write more than this for one target (default: 2 GiB)",
+    )
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

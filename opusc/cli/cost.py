@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, reported
+from opusc.cli.options import program_options
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import count, labelled, plural, table
 from opusc.diagnostics import Diagnostics
@@ -16,10 +17,33 @@ if TYPE_CHECKING:
     from opusc.plan.plan import Plan
     from opusc.schedule.cost import Comparison, Count, Figures
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _FABRICS = ("photonic", "packet rails", "fat tree")
 _COUNTED = "photonic rails in whole chassis"
+
+
+DESCRIPTION = """\
+Compare power and price of a proved plan's photonic rails with a packet-switched
+rail fabric and a packet-switched fat tree of the same bandwidth, from the
+component figures of the fabric and its switches. Checks `require cost < ...`
+and `require power < ...`. `docs/cost-model.md` has every formula."""
+
+EPILOG = """\
+examples:
+  opusc cost cluster.opus
+  opusc cost cluster.opus -D dp=64
+  opusc show components                   figures of the standard library
+
+`published` counts switch ports, as the published study does; `whole chassis`
+counts what can be bought. A requirement is held to whole chassis. Hops are
+the switches between two GPUs of a rail (of the fabric, in a fat tree).
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

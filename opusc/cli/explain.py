@@ -9,7 +9,20 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics.codes import CODES
 from opusc.diagnostics.explain import UnknownCodeError, code_named, page
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
+
+
+DESCRIPTION = "What a message means and what to do."
+
+EPILOG = """\
+examples:
+  opusc explain OPUS201                   also: opus201, 201
+  opusc explain                           list all codes
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("code", metavar="CODE", nargs="?", help="a code such as OPUS201")
 
 
 def run(options: argparse.Namespace) -> int:

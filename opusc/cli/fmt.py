@@ -11,7 +11,29 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics import CompileError, Diagnostics
 from opusc.output import OutputError, write_file
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
+
+
+DESCRIPTION = """\
+Write programs in the one canonical layout. Comments stay where they are, and
+nothing is written unless the result parses to the same program."""
+
+EPILOG = """\
+examples:
+  opusc fmt cluster.opus                  print the result
+  opusc fmt -i *.opus                     rewrite the files
+  opusc fmt --check *.opus                name files that would change, exit 1
+  opusc fmt --diff cluster.opus           show what would change, exit 1
+  opusc fmt - < cluster.opus              for editors
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a program; - for standard input")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-i", "--in-place", action="store_true", help="rewrite the files")
+    how.add_argument("--check", action="store_true", help="name the files that would change")
+    how.add_argument("--diff", action="store_true", help="show what would change")
 
 
 def run(options: argparse.Namespace) -> int:

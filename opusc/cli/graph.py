@@ -5,14 +5,34 @@ import sys
 from pathlib import Path
 
 from opusc.cli.compiling import compiled
+from opusc.cli.options import part_options, program_options
 from opusc.cli.planview import chosen_parts
 from opusc.cli.terminal import UsageError
 from opusc.output import OutputError, write_file
 from opusc.plan.plan import Plan
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _FORMS = (".dot", ".svg", ".png")
+
+
+DESCRIPTION = "Draw a fabric, or the circuits of a part."
+
+EPILOG = """\
+examples:
+  opusc graph cluster.opus -o fabric.svg
+  opusc graph cluster.opus --phase dp --stage 0 -o ring.svg
+  opusc graph cluster.opus > fabric.dot
+
+SVG and PNG need Graphviz' `dot` program; DOT text needs nothing.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
+    part_options(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="a .dot, .svg or .png file (default: DOT to stdout)")
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

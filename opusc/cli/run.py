@@ -3,14 +3,10 @@
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from opusc.cli.arguments import make_parser
+from opusc.cli.commands import module_of
 from opusc.cli.terminal import UsageError, complain, prepare_streams
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable
 
 __all__ = ["run"]
 
@@ -20,12 +16,12 @@ def run(arguments: list[str]) -> int:
     gc.set_threshold(50_000, 20, 20)
     prepare_streams()
     try:
-        parser = make_parser()
+        parser = make_parser([word for word in arguments if not word.startswith("-")][:1])
         if not arguments:
             parser.print_help(sys.stderr)
             return 2
         options = parser.parse_args(arguments)
-        code = _command(options.command)(options)
+        code: int = module_of(options.command).run(options)
         sys.stdout.flush()
         return code
     except UsageError as error:
@@ -46,11 +42,3 @@ def run(arguments: list[str]) -> int:
             "OPUSC_DEBUG=1 shows where it happened."
         )
         return 2
-
-
-def _command(name: str) -> "Callable[[Namespace], int]":
-    """The function behind a command word, from a module of its own: only that one is imported."""
-    import importlib
-
-    found: Callable[[Namespace], int] = importlib.import_module(f"opusc.cli.{name}").run
-    return found

@@ -8,7 +8,7 @@ from opusc.cli.tables import table
 from opusc.cli.terminal import UsageError
 from opusc.diagnostics.suggest import closest
 
-__all__ = ["run", "schemas"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run", "schemas"]
 
 _SUFFIX = ".schema.json"
 
@@ -20,6 +20,20 @@ def schemas() -> dict[str, Path]:
 
     found = [schema_file(), *(Path(str(backends.__file__)).parent / "schemas").glob(f"*{_SUFFIX}")]
     return {path.name.removesuffix(_SUFFIX): path for path in sorted(found, key=lambda path: path.name)}
+
+
+DESCRIPTION = "JSON Schema of what opusc writes."
+
+EPILOG = """\
+examples:
+  opusc schema                            list the schemas
+  opusc schema plan                       JSON Schema of plan.json
+  opusc schema diagnostics                JSON Schema of `--format json`
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="plan, diagnostics, or another that is listed")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,10 +4,43 @@ import argparse
 import sys
 
 from opusc.cli import terminal
-from opusc.cli.arguments import TOPICS
+from opusc.cli.options import index, part_options, program_options
 from opusc.cli.terminal import UsageError
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "TOPICS", "add_arguments", "run"]
+
+
+#: What `opusc show` can list without a file.
+TOPICS = ("switches", "gpus", "nics", "models", "components", "topologies", "targets", "units", "fields", "functions")
+
+DESCRIPTION = """\
+Show what the compiler knows: a topic, or what it made of a program.
+
+topics:
+  switches, gpus, nics, models, components, topologies
+                                             of the standard library
+  targets                                    what `compile -t` can write
+  units, functions                           of the language
+  fields [KIND]                              of cluster, nic, fabric, job, ..."""
+
+EPILOG = """\
+examples:
+  opusc show switches
+  opusc show fields nic
+  opusc show cluster.opus                 phases, parts and switches
+  opusc show cluster.opus --phase dp      its groups and parts
+  opusc show cluster.opus --phase dp --rank 37
+                            which circuits rank 37 uses in phase dp
+  opusc show cluster.opus --phase pp --stage 2
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="TOPIC|FILE", help="a topic, or a program; - for standard input")
+    parser.add_argument("kind", metavar="KIND", nargs="?", help="with `fields`: one kind of declaration")
+    part_options(parser)
+    parser.add_argument("--rank", metavar="N", type=index, help="the groups, peers and circuits of this rank")
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

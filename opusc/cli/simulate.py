@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opusc import output
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, reported
+from opusc.cli.options import delays, program_options
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import labelled, plural, table
 from opusc.cli.terminal import UsageError
@@ -22,11 +23,55 @@ if TYPE_CHECKING:
     from opusc.schedule.estimate import Estimate, Row
     from opusc.schedule.job import Setting
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _MS = 10**9
 #: What a job that states no policy is held to: it asks nothing of the controller.
 _DEFAULT_POLICY = "on_demand"
+
+
+DESCRIPTION = """\
+Simulate one training iteration of a proved plan: what it takes when every
+link is there at once, as with packet switches, and what it loses when circuits
+change, at each delay of a change. Checks `require overhead < ...` at the
+program's own delay and policy. `docs/time-model.md` has every formula."""
+
+EPILOG = """\
+examples:
+  opusc simulate cluster.opus
+  opusc simulate cluster.opus --reconfigure 0,10ms,50ms,100ms -o results
+  opusc simulate cluster.opus --policy on_demand,provisioned -D dp=8
+
+columns: `at zero` is the overhead that is there at zero delay, `added` comes
+with the delay; `visible` counts the changes on the critical path.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
+    parser.add_argument(
+        "--reconfigure",
+        dest="delays",
+        metavar="DELAY[,...]",
+        type=delays,
+        help="delays of a change, for example 0,10ms,0.5s (default: what the switches say)",
+    )
+    parser.add_argument(
+        "--policy",
+        dest="policies",
+        metavar="POLICY[,...]",
+        type=_policies,
+        help="on_demand, provisioned or both (default: what the job says, else both)",
+    )
+    parser.add_argument(
+        "--bytes-per-element",
+        metavar="N",
+        type=_element,
+        default=1,
+        help="bytes of an element of every tensor (default: 1, as the published traces count)",
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="write a table (CSV) and drawings (SVG) there")
+    program_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -197,3 +242,17 @@ def _write(
             (staging / output.MANIFEST).write_text(text, encoding="utf-8", newline="\n")
     except output.OutputError as error:
         raise UsageError(str(error)) from error
+
+
+def _policies(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ("on_demand", "provisioned"):
+            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand or provisioned")
+    return list(dict.fromkeys(names))
+
+
+def _element(text: str) -> int:
+    if text not in ("1", "2", "4", "8"):
+        raise argparse.ArgumentTypeError(f"`{text}` should be 1, 2, 4 or 8")
+    return int(text)

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from opusc.cli import run as runner
+from opusc.cli import explain
 from opusc.cli.arguments import make_parser
+from opusc.cli.commands import COMMANDS
 from opusc.cli.main import main
 from opusc.version import __version__
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("compile", "check", "fmt", "explain", "show", "graph", "schema")
-
-
 def shell(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     return subprocess.run(
@@ -98,7 +96,7 @@ def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     def interrupted(options: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "_command", lambda name: interrupted)
+    monkeypatch.setattr(explain, "run", interrupted)
     assert main(["explain"]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -109,7 +107,7 @@ def test_a_defect_of_a_command_is_reported_without_traceback(
     def broken(options: object) -> int:
         raise ZeroDivisionError("seeded")
 
-    monkeypatch.setattr(runner, "_command", lambda name: broken)
+    monkeypatch.setattr(explain, "run", broken)
     assert main(["explain"]) == 2
     said = capsys.readouterr().err
     assert "internal error in `explain`: ZeroDivisionError: seeded" in said

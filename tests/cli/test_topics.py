@@ -3,7 +3,7 @@
 import pytest
 
 from opusc.backends.registry import names
-from opusc.cli.arguments import TOPICS
+from opusc.cli.show import TOPICS
 from opusc.cli.terminal import UsageError
 from opusc.cli.topics import topic
 from opusc.model.functions import FUNCTIONS

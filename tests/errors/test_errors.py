@@ -1,10 +1,12 @@
 """Every diagnostic code has a page and a failing program that yields exactly it.
 
 A program or a page's block may need more than `opusc check`: a line `# opusc: -t astra-sim -D dp=3` in it
-gives further arguments; with `-t` it is compiled, with `simulate` first it is simulated. Files that programs
-read (`use`, CSV) stand in this directory, which is the project root of pages' blocks too. Codes of opusc's own
-failures (008, 9xx) have a page but no program: tests/cli and tests/syntax inject them. So do codes of the proofs
-(5xx), which no program can cause while opusc is right: tests/verify breaks plans to see them.
+gives further arguments; with `-t` it is compiled, and a command's word first (`simulate`) chooses that command.
+Files that programs and arguments name stand in this directory, which is the project root of pages' blocks too.
+
+Codes of opusc's own failures (008, 9xx) have a page but no program: tests/cli and tests/syntax inject them. So do
+codes of the proofs (5xx), which no program can cause while opusc is right: tests/verify breaks plans to see them;
+and codes of switches and clients that fail while a job runs (74x to 79x): tests/control emulates those.
 """
 
 import json
@@ -15,15 +17,21 @@ from typing import Any
 
 import pytest
 
+from opusc.cli.commands import COMMANDS
 from opusc.cli.main import main
 from opusc.diagnostics.codes import CODES
 
 HERE = Path(__file__).parent
 PAGES = HERE.parents[1] / "docs" / "errors"
 PROGRAMS = sorted(HERE.glob("OPUS*.opus"))
-USER_CODES = [code for code in CODES if not code.startswith(("OPUS008", "OPUS5", "OPUS9"))]
+USER_CODES = [code for code in CODES if not re.match("OPUS(008|5|7[4-9]|9)", code)]
 HEADINGS = ["## What it does", "## Why", "## Example", "## Instead"]
 BLOCK = re.compile(r"^```opus\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(HERE)
 
 
 def messages(program: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -31,8 +39,8 @@ def messages(program: Path, output: Path, capsys: pytest.CaptureFixture[str]) ->
     match = re.search(r"^# opusc: (.*)$", program.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     extra = shlex.split(match[1]) if match else []
     command = ["compile", "-o", str(output / "build")] if "-t" in extra else ["check"]
-    if extra[:1] == ["simulate"]:
-        command, extra = ["simulate"], extra[1:]
+    if extra and extra[0] in COMMANDS:
+        command, extra = extra[:1], extra[1:]
     code = main([*command, str(program), "--root", str(HERE), "--format", "json", *extra])
     document = json.loads(capsys.readouterr().out)
     assert code == (1 if document["summary"]["errors"] else 0)

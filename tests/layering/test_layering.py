@@ -29,7 +29,11 @@ ALLOWED: dict[str, set[str]] = {
     "schedule": _FOUNDATION | {"model", "plan"},
     "backends": _FOUNDATION | {"model", "plan", "schedule", "verify", "output"},
     "driver": _FOUNDATION | {"syntax", "model", "plan", "verify"},
-    "cli": _FOUNDATION | {"syntax", "model", "plan", "schedule", "verify", "backends", "driver", "output", "progress"},
+    "control": _FOUNDATION | {"model", "plan", "schedule", "verify", "backends", "driver", "output"},
+    "importers": _FOUNDATION | {"syntax", "model", "plan", "backends", "control"},
+    "cli": _FOUNDATION
+    | {"syntax", "model", "plan", "schedule", "verify", "backends", "control", "importers"}
+    | {"driver", "output", "progress"},
     "__main__": {"cli"},
     "__init__": {"version", "diagnostics", "driver", "plan"},
 }
