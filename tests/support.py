@@ -14,6 +14,7 @@ from opusc.model.entities import (
     Model,
     Nic,
     Optics,
+    Packed,
     Parallelism,
     Peers,
     PhaseSpec,
@@ -75,6 +76,8 @@ def make_model(
     phases: tuple[PhaseSpec, ...] | None = None,
     relay_allowed: bool = True,
     rate: int = 400_000_000_000,
+    pack: dict[str, int | None] | None = None,
+    policy: str | None = None,
     **degrees: int,
 ) -> Model:
     """A one-job model on a fabric sized for it; `degrees` are the fields of Parallelism."""
@@ -109,6 +112,8 @@ def make_model(
         phases=default_phases(parallelism) if phases is None else phases,
         pipeline=Pipeline(kind=PipelineKind.GPIPE, span=HERE),
         relay_allowed=relay_allowed,
+        policy=policy,
+        pack=tuple(Packed(phase=name, ports=count, span=HERE) for name, count in (pack or {}).items()),
         span=HERE,
     )
     return Model(job=job, requirements=(), parameters={}, sources=(HERE.source,))

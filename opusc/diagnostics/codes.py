@@ -82,6 +82,8 @@ CODES: dict[str, Code] = {
     "OPUS421": Code("required", "A requirement does not hold"),
     "OPUS430": Code("not-in-time-model", "The time model does not know what the program has"),
     "OPUS431": Code("number-for-estimate-missing", "An estimate needs something that the program does not say"),
+    "OPUS432": Code("impossible-schedule", "The schedule cannot be carried out"),
+    "OPUS437": Code("pack-does-not-fit", "The ports do not hold all phases at once"),
     "OPUS501": Code("port-clash", "Two circuits use one port of a switch"),
     "OPUS502": Code("impossible-port", "A circuit or a cable ends on a port that cannot be used"),
     "OPUS503": Code("wrong-links", "A phase's circuits are not what it asks for"),

@@ -33,6 +33,7 @@ __all__ = [
     "NeuralNetwork",
     "Nic",
     "Optics",
+    "Packed",
     "Parallelism",
     "Peers",
     "PhaseSpec",
@@ -323,6 +324,14 @@ class PhaseSpec(Entity):
     stated: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Packed(Entity):
+    """A phase that has NIC ports to itself: so many, or as many as it needs when `ports` is None."""
+
+    phase: str
+    ports: int | None = None
+
+
 #: Given everything that a requirement waits for, in base units: "" when it holds, else the author's reason or "it does
 #: not hold". Problems of the expression go to the sink; then the result is None.
 Decision = Callable[[Mapping[str, Fraction], Diagnostics], str | None]
@@ -366,6 +375,7 @@ class Job(Entity):
     policy: str | None = None
     relay_allowed: bool = True
     schedule: tuple[str, ...] = ()  # phase names in order, when stated
+    pack: tuple[Packed, ...] = ()  # phases that share out the ports instead of taking turns on them
 
 
 @dataclass(frozen=True, kw_only=True)

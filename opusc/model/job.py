@@ -3,14 +3,14 @@
 from collections import Counter
 
 from opusc.diagnostics import Label
-from opusc.model.entities import Dialect, Fabric, Job, NeuralNetwork, Parallelism, Pipeline, PipelineKind
+from opusc.model.entities import Dialect, Fabric, Job, NeuralNetwork, Packed, Parallelism, Pipeline, PipelineKind
 from opusc.model.evaluate import Stop
 from opusc.model.hardware import network
 from opusc.model.parallelism import order, parallelism
 from opusc.model.phases import phases
 from opusc.model.reader import Reader
 from opusc.model.schema import Count
-from opusc.model.values import Applied, Entry
+from opusc.model.values import Applied, Entry, kind_of
 
 __all__ = ["job"]
 
@@ -33,8 +33,6 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
     made = phases(reader, degrees, dialect, pipeline, net)
     sharding, relay, policy = reader.choice("sharding"), reader.choice("relay"), reader.choice("policy")
     batch, microbatches = reader.count("batch"), reader.count("microbatches")
-    if entry := reader.entry("pack"):
-        _later(reader, entry, "packing phases onto the ports together")
     if ranks is None:
         return None
     return Job(
@@ -54,6 +52,7 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
         policy=policy.word if policy else None,
         relay_allowed=relay is None or relay.word == "allow",
         schedule=_schedule(reader, tuple(phase.name for phase in made)),
+        pack=_pack(reader, tuple(phase.name for phase in made), cluster.rail_nic.ports),
         span=reader.block.span,
         spans=reader.spans(),
     )
@@ -169,3 +168,32 @@ def _schedule(reader: Reader, names: tuple[str, ...]) -> tuple[str, ...]:
             return ()
         found.append(item.word)
     return tuple(found)
+
+
+def _pack(reader: Reader, names: tuple[str, ...], most: int) -> tuple[Packed, ...]:
+    """`[dp, pp]`, `[dp { ports = 2 }, pp]`."""
+    entry = reader.entry("pack")
+    if entry is None:
+        return ()
+    sink, span = reader.ev.sink, entry.value.span
+    try:
+        items = reader.ev.items(reader.ev.bound(entry.value, names), span)
+    except Stop:
+        return ()
+    found: dict[str, Packed] = {}
+    for item in items:
+        if not (isinstance(item, Applied) and item.word in names):
+            shown = item.word if isinstance(item, Applied) else kind_of(item)
+            sink.error("OPUS418", f"`pack` names phases; {shown} is none", span, help=f"phases: {', '.join(names)}")
+            return ()
+        if item.word in found:
+            sink.error("OPUS208", f"`pack` names phase `{item.word}` twice", span, "a phase has its ports once")
+            return ()
+        ports = None
+        for given in item.block.entries if item.block is not None else ():
+            if given.name != "ports":
+                sink.error("OPUS207", f"`{item.word}` has no argument `{given.name}`", given.span, "it takes `ports`")
+            elif value := reader.of(given.value):
+                ports = reader.as_count("ports", *value, Count(1, most))
+        found[item.word] = Packed(phase=item.word, ports=ports, span=item.span)
+    return tuple(found.values())

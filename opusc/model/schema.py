@@ -350,7 +350,7 @@ _JOB = Kind(
         F("policy", Choice(("on_demand", "provisioned", "static", "auto")), "when a change may start"),
         F("relay", Choice(("allow", "forbid")), "whether traffic may hop to another GPU's rail", default="allow"),
         F("schedule", Other("list of phases"), "the order of phases, where the defaults do not say it"),
-        F("pack", Other("list of phases"), "phases that share the ports"),
+        F("pack", Other("list of phases"), "phases that have ports to themselves: [dp, pp { ports = 1 }]"),
     ),
 )
 _BUTTERFLY = Kind(

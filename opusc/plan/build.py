@@ -7,6 +7,7 @@ from opusc.model.entities import Job, Matrix, Model, Optics, PhaseSpec, Traffic
 from opusc.plan.cabling import cable
 from opusc.plan.groups import Placement, collective_instances
 from opusc.plan.joins import Hop, join_instances
+from opusc.plan.packing import Held, assign, packed_phases
 from opusc.plan.parts import Wiring, circuits_and_parts, exclusions
 from opusc.plan.plan import Circuits, Int32, Part, Plan, PlannedPhase, Relays, Routes, Scoping
 from opusc.plan.ports import PortModel, port_model
@@ -26,8 +27,12 @@ def build_plan(model: Model, sink: Diagnostics) -> Plan | None:
     ports = port_model(job.fabric)
     planned: list[PlannedPhase] = []
     hops: list[tuple[Hop, ...]] = []
+    own = _packed(placement, ports, sink)
+    if own is None:
+        return None
     for spec in job.phases:
-        phase, own_hops = _plan_phase(len(planned), spec, placement, ports, sink)
+        usable = ports.only(own[spec.name]) if spec.name in own else ports
+        phase, own_hops = _plan_phase(len(planned), spec, placement, usable, sink)
         planned.append(phase)
         hops.append(own_hops)
     if sink.has_errors:
@@ -47,7 +52,7 @@ def build_plan(model: Model, sink: Diagnostics) -> Plan | None:
         circuits=circuits,
         exclusions=exclusions(circuits, switches),
         relays=_relays(parts, hops),
-        assumptions=_assumptions(job, ports, circuits),
+        assumptions=(*_assumptions(job, ports, circuits), *_turning(planned, own)),
     )
 
 
@@ -75,8 +80,38 @@ def _plan_phase(
         if (way := routes(spec, form, sink)) is not None:
             found[form.n] = way
     steps = max((len(i.shape.steps) for i in instances), default=0)
-    phase = PlannedPhase(index, spec, scoping, scopes, instances, steps, len(ranks), tuple(found.values()))
+    phase = PlannedPhase(index, spec, scoping, scopes, instances, steps, len(ranks), tuple(found.values()), ports.ports)
     return phase, hops
+
+
+def _packed(placement: Placement, ports: PortModel, sink: Diagnostics) -> dict[str, tuple[int, ...]] | None:
+    """The ports of each packed phase; None when they do not suffice."""
+    if not packed_phases(placement.job):
+        return {}
+
+    def probe(spec: PhaseSpec, usable: PortModel) -> Held | None:
+        attempt = Diagnostics()
+        phase, _ = _plan_phase(0, spec, placement, usable, attempt)
+        if attempt.has_errors:
+            return None
+        return Held(phase.step_count, min((i.shape.copies for i in phase.instances), default=0))
+
+    return assign(placement.job, ports, probe, sink)
+
+
+def _turning(planned: list[PlannedPhase], own: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
+    """What packing makes of the phases, in words."""
+    said = []
+    for phase in planned:
+        if own.get(phase.name):
+            one = len(own[phase.name]) == 1
+            which = f"port{'' if one else 's'} {', '.join(map(str, own[phase.name]))}"
+            turns = phase.spec.topology.name == "chain" and phase.step_count == 2
+            said.append(
+                f"phase `{phase.name}` has {which} of each GPU to itself"
+                + (", for one direction at a time" if turns else "")
+            )
+    return tuple(said)
 
 
 def _inside_domains(job: Job, placement: Placement, sink: Diagnostics) -> bool:

@@ -150,6 +150,7 @@ class PlannedPhase:
     step_count: int
     group_count: int
     routes: tuple[Routes, ...] = ()
+    ports: tuple[int, ...] = ()  # the NIC ports that it may use: all, unless it is packed
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """How the NIC ports of a GPU may be used: which pairs of ports a link can join."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opusc.model.entities import Fabric, Matrix, Optics, Peers, Side
 
@@ -13,29 +13,40 @@ class PortModel:
 
     `independent` ports send to one neighbour and receive from another, so a link is one-way; otherwise a
     link uses its port both ways. `planes[p]` is the plane of port p: a link joins ports of one plane.
-    `sides[p]` is set for bidi optics on a crossbar: a link joins side A to side B.
+    `sides[p]` is set for bidi optics on a crossbar: a link joins side A to side B. `usable` are the ports that a
+    phase may use, all when None: packed phases have ports of their own.
     """
 
     planes: tuple[int, ...]
     sides: tuple[Side, ...] | None
     independent: bool
+    usable: tuple[int, ...] | None = None
 
     @property
     def count(self) -> int:
+        """Ports of a GPU, usable or not: one more than the highest number of a port."""
         return len(self.planes)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return tuple(range(self.count)) if self.usable is None else self.usable
 
     @property
     def free(self) -> bool:
         """Whether any port may be joined to any other."""
-        return len(set(self.planes)) == 1 and self.sides is None
+        return len({self.planes[p] for p in self.ports}) == 1 and self.sides is None
+
+    def only(self, ports: tuple[int, ...]) -> "PortModel":
+        """The same NIC, of which a phase may use these ports."""
+        return replace(self, usable=ports)
 
     def cycle_slots(self) -> list[tuple[int, int]]:
         """Disjoint (out, in) ports, each of which can hold a link to a next and from a previous neighbour."""
         if self.independent:
-            return [(p, p) for p in range(self.count)]
+            return [(p, p) for p in self.ports]
         slots: list[tuple[int, int]] = []
         for plane in dict.fromkeys(self.planes):
-            ports = [p for p in range(self.count) if self.planes[p] == plane]
+            ports = [p for p in self.ports if self.planes[p] == plane]
             if self.sides is None:
                 slots += zip(ports[0::2], ports[1::2], strict=False)
             else:
@@ -48,7 +59,7 @@ class PortModel:
     def match_slots(self) -> list[tuple[int, int]]:
         """Disjoint (lower end, upper end) ports, each of which can hold one link to one neighbour."""
         if self.sides is None:
-            return [(p, p) for p in range(self.count)]
+            return [(p, p) for p in self.ports]
         return self.cycle_slots()
 
 

@@ -28,9 +28,11 @@ Edge = tuple[int, int]
 def _sides(ports: PortModel) -> str:
     """`of each GPU, port 0 is on side A of plane 0, port 1 on side B of plane 1`."""
     several = len(set(ports.planes)) > 1
+    sides = ports.sides or ()
     ends = [
-        f"port {port} {'is ' if port == 0 else ''}on side {side}" + (f" of plane {plane}" if several else "")
-        for port, (side, plane) in enumerate(zip(ports.sides or (), ports.planes, strict=True))
+        f"port {port} {'is ' if at == 0 else ''}on side {sides[port]}"
+        + (f" of plane {ports.planes[port]}" if several else "")
+        for at, port in enumerate(ports.ports if sides else ())
     ]
     return "of each GPU, " + ", ".join(ends[:8]) + (", ..." if len(ends) > 8 else "")
 
@@ -232,8 +234,8 @@ def spread(n: int, edges: list[Edge], ports: PortModel, directions: Directions |
         degree, colours = degree_directed(edges), colour_directed(edges)
     else:
         degree = degree_undirected(edges)
-        if ports.free and degree <= ports.count:
-            return Shape(n, (_numbered(n, edges),), copies=1, fewest_steps=1, named=False)
+        if ports.free and degree <= len(ports.ports):
+            return Shape(n, (_numbered(n, edges, ports.ports),), copies=1, fewest_steps=1, named=False)
         colours = colour_undirected(edges)
     if directions is None:
         directions = Directions.FORWARD if ports.independent else Directions.BOTH
@@ -274,12 +276,12 @@ def _is_matching(phase: PhaseSpec, edges: list[Edge], n: int, sink: Diagnostics)
     return True
 
 
-def _numbered(n: int, edges: list[Edge]) -> tuple[Link, ...]:
+def _numbered(n: int, edges: list[Edge], ports: tuple[int, ...]) -> tuple[Link, ...]:
     """Each vertex takes its ports in the order of its edges: any port reaches any other, so one step holds all."""
     used = [0] * n
     by_ports: dict[Slot, list[int]] = {}
     for a, b in edges:
-        table = by_ports.setdefault((used[a], used[b]), [-1] * n)
+        table = by_ports.setdefault((ports[used[a]], ports[used[b]]), [-1] * n)
         table[a] = b
         used[a] += 1
         used[b] += 1

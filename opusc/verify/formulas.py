@@ -11,6 +11,7 @@ from opusc.arrays import distinct
 from opusc.plan.plan import Int32, Plan
 from opusc.verify import irregular, layout, places, rows, symbolic, tables
 from opusc.verify.finding import CLASH, EXCLUSION, FORMULA, PORT, UNDECIDED, Finding
+from opusc.verify.packing import packing_findings
 from opusc.verify.report import Method, Obligation
 from opusc.verify.statement import Statement, solve
 
@@ -76,6 +77,7 @@ def prove(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
         len(plan.exclusions),
         lambda: tables.exclusion_findings(plan),
     )
+    run.compare("packed phases are on ports of their own", len(plan.phases), lambda: packing_findings(plan))
     for statement in symbolic.statements(plan, placing, pieces):
         run.solve(statement, Method.SYMBOLIC)
     deviating = {row for finding in run.found for row in finding.circuits}

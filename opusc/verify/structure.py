@@ -14,6 +14,7 @@ from opusc.plan.plan import Plan
 from opusc.verify.finding import PORT, REALISATION, Finding, gpu_name
 from opusc.verify.report import Method, Obligation
 from opusc.verify.structure_model import Graph, World, world_of
+from opusc.verify.structure_packing import check_packing
 from opusc.verify.structure_phases import Relay, check_phase, check_relays, check_routes
 from opusc.verify.structure_ports import (
     Ends,
@@ -53,6 +54,7 @@ def check(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
     property_("parts that share a port exclude each other", len(plan.exclusions), lambda: check_exclusions(plan))
     ends, loose = follow(plan)
     property_("every circuit joins a transmitter and a receiver", rows, lambda: loose)
+    property_("packed phases use no NIC port both", rows, lambda: check_packing(plan, ends))
     if not world.independent:
         property_("every port hears whom it sends to", rows, lambda: check_two_way(plan, ends))
     relays: list[Relay] = []

@@ -4,7 +4,6 @@ Shares no code with the planner or the proofs. Everything is derived from the mo
 remainder, neighbours by predicates on pairs of vertices.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -174,12 +173,12 @@ class Graph:
         return np.where(different == 1, times, 0)
 
 
-def graph_of(world: World, phase: PhaseSpec, n: int) -> Graph | None:
-    """The graph that a phase asks for among n vertices; None when its dimensions do not fit."""
+def graph_of(world: World, phase: PhaseSpec, n: int, ports: tuple[int, ...]) -> Graph | None:
+    """The graph that a phase asks for among n vertices, on these NIC ports; None when its dimensions do not fit."""
     fabric, topology = world.job.fabric, phase.topology
     nic = fabric.cluster.rail_nic
     sided = nic.optics is Optics.BIDI and fabric.rails[0].switches[0].matrix is Matrix.CROSSBAR
-    one_way = world.independent and nic.ports == 1 and phase.traffic is not Traffic.POINT_TO_POINT
+    one_way = world.independent and len(ports) == 1 and phase.traffic is not Traffic.POINT_TO_POINT
     stated = edge_list(phase, n)
     arcs = None
     if stated is not None:
@@ -193,7 +192,8 @@ def graph_of(world: World, phase: PhaseSpec, n: int) -> Graph | None:
         dims = topology.dims or (n,)
     if prod(dims) != n:
         return None
-    return Graph(topology.name, n, one_way, dims, sided, not world.independent and _room_for_two(world.job), arcs)
+    double = not world.independent and _room_for_two(world.job, ports)
+    return Graph(topology.name, n, one_way, dims, sided, double, arcs)
 
 
 def edge_list(phase: PhaseSpec, n: int) -> list[tuple[int, int]] | None:
@@ -205,18 +205,14 @@ def edge_list(phase: PhaseSpec, n: int) -> list[tuple[int, int]] | None:
     return None
 
 
-def _room_for_two(job: Job) -> bool:
-    """Whether a GPU has two ports that a next and a previous neighbour can share: on one plane, on both sides."""
+def _room_for_two(job: Job, ports: tuple[int, ...]) -> bool:
+    """Whether two of a GPU's ports can serve a next and a previous neighbour: on one plane, on both sides."""
     fabric = job.fabric
     nic = fabric.cluster.rail_nic
     sided = nic.optics is Optics.BIDI and fabric.rails[0].switches[0].matrix is Matrix.CROSSBAR
     sides = fabric.cabling.sides or tuple((Side.A, Side.B)[p % 2] for p in range(nic.ports))
     for plane in range(fabric.planes):
-        mine = list(_ports_of(nic.ports, fabric.planes, plane))
+        mine = [p for p in ports if p % fabric.planes == plane]
         if len(mine) >= 2 and (not sided or len({sides[p] for p in mine}) == 2):
             return True
     return False
-
-
-def _ports_of(ports: int, planes: int, plane: int) -> Iterator[int]:
-    return (p for p in range(ports) if p % planes == plane)

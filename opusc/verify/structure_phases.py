@@ -64,7 +64,7 @@ def _check_collective(
             return [_found(phase, "has groups with ranks of several pipeline stages")], {}
     graphs: dict[int, Graph] = {}
     for n in sorted(set(size[whole].tolist())):
-        graph = graph_of(world, phase.spec, n)
+        graph = graph_of(world, phase.spec, n, phase.ports)
         if graph is None:
             return [_found(phase, f"has a topology that does not fit {n} domains")], {}
         graphs[n] = graph
@@ -221,7 +221,7 @@ def _stage_pairs(world: World, phase: PlannedPhase, pp: int) -> list[tuple[int, 
         return chain
     if phase.spec.topology.name == "ring":
         return [*chain, (pp - 1, 0, True)]
-    graph = graph_of(world, phase.spec, pp)
+    graph = graph_of(world, phase.spec, pp, phase.ports)
     if graph is None:
         return []
     a, b = np.divmod(np.arange(pp * pp), pp)

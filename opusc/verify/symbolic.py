@@ -17,6 +17,7 @@ from opusc.plan.ranks import Grid, dense_grid, grid_of
 from opusc.verify import lemmas, link_lemmas
 from opusc.verify.finding import FORMULA, Finding
 from opusc.verify.layout import Piece, Placing
+from opusc.verify.packing import packing_statements
 from opusc.verify.statement import Statement
 
 __all__ = ["phase_findings", "statements"]
@@ -45,6 +46,7 @@ def _all(plan: Plan, placing: Placing, pieces: Sequence[Piece]) -> Iterator[_Laz
     for phase in plan.phases:
         for shape in dict.fromkeys(i.shape for i in phase.instances):
             yield from _links(plan, phase, shape)
+    yield "packing", partial(packing_statements, plan)
     for matrix in sorted({switch.kind.matrix for switch in plan.switches}):
         yield ("change", matrix), partial(lemmas.changes_are_safe, crossbar=matrix is Matrix.CROSSBAR)
 
@@ -181,7 +183,7 @@ def _rounds(number: Round) -> tuple[Statement, ...]:
 
 def _one_way(phase: PlannedPhase, ports: PortModel) -> bool:
     """One independent port holds a ring in one direction, which is all that a reduction needs."""
-    return ports.independent and ports.count == 1 and phase.spec.traffic is not Traffic.POINT_TO_POINT
+    return ports.independent and len(phase.ports) == 1 and phase.spec.traffic is not Traffic.POINT_TO_POINT
 
 
 def _by_digit(named: Sequence[Link]) -> dict[Digit, list[Neighbour]]:

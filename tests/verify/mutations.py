@@ -434,6 +434,43 @@ def ports_confused(plan: Plan, number: int) -> Plan | None:
     return reshaped(plan, lambda p: True, change)
 
 
+def _packed(plan: Plan) -> list[PlannedPhase]:
+    static = plan.model.job.policy == "static"
+    names = {packed.phase for packed in plan.model.job.pack}
+    return [p for p in plan.phases if p.instances and (static or p.name in names)]
+
+
+def packed_on_one_port(plan: Plan, number: int) -> Plan | None:
+    """The second packed phase uses the ports of the first, and says so."""
+    packed = _packed(plan)
+    if len(packed) < 2:
+        return None
+    ports = sorted(packed[0].ports)
+    others = sorted(packed[1].ports)
+    to = {port: ports[at % len(ports)] for at, port in enumerate(others)}
+
+    def moved(i: Instances) -> Instances:
+        steps = tuple(
+            tuple(replace(link, out_port=to[link.out_port], in_port=to[link.in_port]) for link in step)
+            for step in i.shape.steps
+        )
+        return replace(i, shape=replace(i.shape, steps=steps))
+
+    other = replace(packed[1], instances=tuple(map(moved, packed[1].instances)), ports=tuple(ports))
+    return redrawn(plan, [other if p is packed[1] else p for p in plan.phases])
+
+
+def packed_beyond_its_ports(plan: Plan, number: int) -> Plan | None:
+    """A packed phase forgets a port that its links use."""
+    packed = _packed(plan)
+    if not packed:
+        return None
+    odd = packed[number % len(packed)]
+    port = odd.instances[0].shape.steps[0][0].out_port
+    fewer = tuple(p for p in odd.ports if p != port)
+    return replace(plan, phases=tuple(replace(p, ports=fewer) if p is odd else p for p in plan.phases))
+
+
 def domains_out_of_order(plan: Plan, number: int) -> Plan | None:
     """Two domains trade places in every ring or chain of a phase."""
     for p in plan.phases:
@@ -493,6 +530,8 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "rank in the wrong stage": (stage_shifted, {REALISATION}),
     "step repeated": (step_repeated, {REALISATION, FORMULA}),
     "ports confused": (ports_confused, {CLASH, FORMULA}),
+    "packed phases on one port": (packed_on_one_port, {EXCLUSION, FORMULA}),
+    "packed phase beyond its ports": (packed_beyond_its_ports, {FORMULA, REALISATION}),
     "domains out of order": (domains_out_of_order, {REALISATION}),
     "lane forgotten": (lane_forgotten, {REALISATION}),
 }

@@ -105,6 +105,13 @@ PLANS: dict[str, Callable[[], Plan]] = {
         nodes=8, gpus=2, tp=2, dp=2, pp=4,
         phases=(phase("dp", ("dp", "cp"), "ring"), phase("pp", ("pp",), "ring", Traffic.POINT_TO_POINT)),
     ),
+    "packed": lambda: make_plan(nodes=8, gpus=2, ports=4, tp=2, dp=4, pp=2, pack={"dp": None, "pp": None}),
+    "packed, a way at a time": lambda: make_plan(
+        nodes=16, gpus=1, peers=Peers.INDEPENDENT, dp=4, pp=4, pack={"dp": None, "pp": None}
+    ),
+    "static": lambda: make_plan(
+        nodes=16, gpus=1, ports=4, dp=4, pp=4, optics=Optics.BIDI, radix=64, policy="static"
+    ),
 }  # fmt: skip
 
 

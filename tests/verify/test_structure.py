@@ -101,7 +101,7 @@ def test_places_by_hand() -> None:
     ],
 )  # fmt: skip
 def test_graphs_by_hand(topology: str, n: int, dims: tuple[int, ...] | None, arcs: set[tuple[int, int]]) -> None:
-    graph = graph_of(world_of(make_model(dp=4).job), phase("dp", ("dp",), topology, dims=dims), n)
+    graph = graph_of(world_of(make_model(dp=4).job), phase("dp", ("dp",), topology, dims=dims), n, (0, 1))
     assert graph is not None
     v, w = np.divmod(np.arange(n * n), n)
     meant = graph.times(v, w)
