@@ -16,6 +16,8 @@ _COLOURS = {
     Activity.TP: "#ccbb44",
     Activity.DP: "#228833",
     Activity.PP: "#aa3377",
+    Activity.CP: "#66ccee",
+    Activity.EP: "#ee8866",
     Activity.SWITCHING: "#cc3311",
 }
 _MEANING = {
@@ -23,6 +25,8 @@ _MEANING = {
     Activity.TP: "tp, inside the domain",
     Activity.DP: "dp rings",
     Activity.PP: "pp sends",
+    Activity.CP: "cp rings",
+    Activity.EP: "ep all-to-all",
     Activity.SWITCHING: "its circuits change",
 }
 _LINES = ("#0077bb", "#ee7733", "#009988", "#cc3311")
@@ -96,7 +100,9 @@ def timeline_svg(result: Result, title: str) -> str:
     """What each stage does when: a row for compute, for each kind of traffic, and for changes of its circuits.
     Where a stage has no bar at all it waits. Bars closer than a quarter of a pixel are joined."""
     width, left, top, row_h, gap = 1200, 100, 70, 13, 16
-    lane_h = row_h * len(_COLOURS) + gap
+    found = {interval.activity for lane in result.timelines for interval in lane}
+    shown = {a: c for a, c in _COLOURS.items() if a in found or a not in (Activity.CP, Activity.EP)}
+    lane_h = row_h * len(shown) + gap
     height = top + lane_h * len(result.timelines) + 50
     plot_w = width - left - 20
     end = max(result.iteration, 1)
@@ -106,7 +112,7 @@ def timeline_svg(result: Result, title: str) -> str:
 
     out = [_text(left, 26, title, "start", 15)]
     across = left
-    for activity, colour in _COLOURS.items():
+    for activity, colour in shown.items():
         out.append(f'<rect x="{across}" y="40" width="12" height="12" fill="{colour}"/>')
         out.append(_text(across + 17, 50, _MEANING[activity], "start"))
         across += 45 + 7 * len(_MEANING[activity])
@@ -119,11 +125,11 @@ def timeline_svg(result: Result, title: str) -> str:
     for stage, lane in enumerate(result.timelines):
         base = top + stage * lane_h
         out.append(_text(left - 10, base + lane_h // 2 - gap // 2, f"stage {stage}", "end", 13, dy="0.35em"))
-        for row, (activity, colour) in enumerate(_COLOURS.items()):
+        for row, (activity, colour) in enumerate(shown.items()):
             y = base + row * row_h
             out.append(f'<rect x="{left}" y="{y}" width="{plot_w}" height="{row_h - 2}" fill="#f6f6f6"/>')
-            shown = [i for i in lane if i.activity is activity]
-            for start, stop in _joined(shown, Fraction(end, 4 * plot_w)):
+            bars = [i for i in lane if i.activity is activity]
+            for start, stop in _joined(bars, Fraction(end, 4 * plot_w)):
                 wide = max(x(stop) - x(start), Fraction(1, 2))
                 out.append(
                     f'<rect class="{activity}" x="{_plain(x(start))}" y="{y}" width="{_plain(wide)}" '

@@ -172,7 +172,9 @@ def _report(plan: "Plan", modelled: "Setting", found: "Estimate", width: int) ->
 
     job, shape, rates = plan.model.job, modelled.shape, modelled.rates
     layers = plural(job.network.layers if job.network else 0, "layer")
-    what = f"{layers}, {shape.tokens:,} tokens on each of {plural(shape.dp, 'pipeline')}"
+    taken = f"{modelled.batches} micro-batches of " if modelled.batches > 1 else ""
+    where = f"each of {plural(shape.dp, 'pipeline')}" if job.parallelism.cp == 1 else "a rank"
+    what = f"{layers}, {taken}{shape.tokens:,} tokens on {where}"
     out = labelled(job.name[:12], f"{what}; tp {shape.tp}, dp {shape.dp}, pp {job.parallelism.pp}", width)
     links = f"{_rate(rates.scale_up_rate)} inside a domain, {_rate(rates.ring_rate)} to each neighbour of a ring, "
     out += labelled("rates", links + f"{_rate(rates.join_rate)} between stages", width)

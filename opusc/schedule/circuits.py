@@ -13,13 +13,18 @@ __all__ = ["Change", "Circuits", "Part", "join_of", "ring_of"]
 
 
 class Part(NamedTuple):
-    """The circuits of one phase in one scope: the rings of a stage, or the joins of two stages."""
+    """The circuits of one phase in one scope: the rings of a stage, or the joins of two stages.
+
+    `step` is -1 where the ports hold the phase at once, else which of its steps this is.
+    """
 
     phase: str
     stages: tuple[int, ...]
+    step: int = -1
 
     def __str__(self) -> str:
-        return f"{self.phase}[{'-'.join(map(str, self.stages))}]"
+        name = f"{self.phase}[{'-'.join(map(str, self.stages))}]"
+        return name if self.step < 0 else f"{name} step {self.step}"
 
 
 def ring_of(stage: int) -> Part:

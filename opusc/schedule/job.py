@@ -1,38 +1,55 @@
-"""From a proved plan to what the simulation needs: operations, rates, the delay of a change.
+"""From a proved plan to what the simulation needs: operations, rates, the circuits that carry them.
 
-Refuses what the time model does not know (OPUS430) and demands the numbers it needs (OPUS431), each with the
-place in the program: an estimate that leaves something out without a word would be worse than none.
+A job of the published form (see `published`) is simulated with the published operations and controller. Every other
+job is laid out block by block (`iteration.py`) over the parts of its plan.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
 from opusc.diagnostics import Diagnostics
-from opusc.model.entities import Job, NeuralNetwork, PipelineKind
-from opusc.plan.plan import Plan, PlannedPhase
+from opusc.model.entities import Dialect, Job, NeuralNetwork, PipelineKind
+from opusc.model.phases import axes_of
+from opusc.plan.plan import Plan
+from opusc.schedule.blocks import Experts, Sizes, Unit, units
+from opusc.schedule.carriers import Network, network
+from opusc.schedule.demands import LEAST, dark, known, numbers
+from opusc.schedule.iteration import Layout, Reduction, iteration
+from opusc.schedule.lowering import lower_onto
 from opusc.schedule.operations import Program, Workload, lower
+from opusc.schedule.pipelines import Block, gpipe, interleaved, one_f_one_b
+from opusc.schedule.refusals import published, refuse
 from opusc.schedule.timing import Accelerator, Rates
 from opusc.schedule.transformer import Transformer, workload
-from opusc.source import Span
 
 __all__ = ["Setting", "dark", "setting"]
-
-_MOST_LAYERS = 20_000  # a million operations: seconds for each simulation
-_LEAST = 8  # bit/s: a byte a second
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What to simulate. `program` has the durations in picoseconds."""
+    """What to simulate. `program` has the durations in picoseconds.
+
+    `network` are the circuits of the plan; None for a job of the published form, whose circuits are rings and joins.
+    `batches` is the micro-batches of a pipeline; `shape.tokens` the tokens of one of them on one rank.
+    """
 
     shape: Transformer
     workload: Workload
     gpu: Accelerator
     rates: Rates
+    network: Network | None = None
+    batches: int = 1
 
-    @property
+    @cached_property
     def program(self) -> Program:
-        return lower(self.workload, self.gpu, self.rates)
+        return self.lower(self.workload)
+
+    def lower(self, workload: Workload) -> Program:
+        """Another workload of this job, with durations on the same circuits."""
+        if self.network is None:
+            return lower(workload, self.gpu, self.rates)
+        return lower_onto(workload, self.gpu, self.rates, self.network)
 
 
 def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
@@ -41,207 +58,128 @@ def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
     `element` is the bytes of an element of every tensor: 1 as the published traces count.
     """
     before = len(sink)
-    job = plan.model.job
-    for what, span in _unknown(plan):
-        sink.error(
-            "OPUS430",
-            f"the time model does not know {what}",
-            span,
-            notes=["it simulates a transformer with tp, dp and pp, one micro-batch, a ring and a chain"],
-            help="the circuits are proved all the same: `opusc compile` needs no time model",
-        )
+    refuse(plan, sink)
     if len(sink) > before:
         return None
-    numbers = _numbers(job, sink)
-    if len(sink) > before or numbers is None:
+    job = plan.model.job
+    net = numbers(job, sink)
+    if len(sink) > before or net is None:
         return None
-    p, net = job.parallelism, numbers
-    shape = Transformer(
-        tokens=_known(job.batch) // p.dp * _known(net.sequence),
-        width=_known(net.width),
-        feed_forward=_known(net.feed_forward),
-        heads=_known(net.heads),
-        kv_heads=net.kv_heads or _known(net.heads),
-        vocabulary=_known(net.vocabulary),
+    as_published = published(plan)
+    shape = _shape(job, net, element)
+    gpu, rates = _hardware(plan)
+    if as_published:
+        layers = job.stages or (net.layers // job.parallelism.pp,) * job.parallelism.pp
+        return Setting(shape, workload(job.name, shape, layers), gpu, rates)
+    circuits = network(plan, _group_sizes(job))
+    layout = _layout(job, net, shape, circuits, gpu, rates)
+    return Setting(shape, iteration(layout, gpu), gpu, rates, circuits, known(job.microbatches))
+
+
+def _shape(job: Job, net: NeuralNetwork, element: int) -> Transformer:
+    p = job.parallelism
+    sequences = known(job.batch) // (p.dp * known(job.microbatches))
+    return Transformer(
+        tokens=sequences * known(net.sequence) // p.cp,
+        width=known(net.width),
+        feed_forward=known(net.feed_forward),
+        heads=known(net.heads),
+        kv_heads=net.kv_heads or known(net.heads),
+        vocabulary=known(net.vocabulary),
         gated=bool(net.gated),
         tp=p.tp,
         dp=p.dp,
         element=element,
     )
-    cluster = job.fabric.cluster
+
+
+def _hardware(plan: Plan) -> tuple[Accelerator, Rates]:
+    cluster = plan.model.cluster
     assert cluster.gpu is not None
-    gpu = Accelerator(_known(cluster.gpu.peak), _known(cluster.gpu.memory_bandwidth) // 8)
+    gpu = Accelerator(known(cluster.gpu.peak), known(cluster.gpu.memory_bandwidth) // 8)
     port = cluster.rail_nic.rate
-    scale_up = max(cluster.scale_up or 0, _LEAST)  # used by tp only, which demands it
-    rates = Rates(scale_up // 8, port * _copies(plan, "dp") // 8, port * _copies(plan, "pp") // 8)
-    layers = job.stages or (net.layers // p.pp,) * p.pp
-    return Setting(shape, workload(job.name, shape, layers), gpu, rates)
-
-
-def dark(plan: Plan, sink: Diagnostics) -> int | None:
-    """Picoseconds for which a changed circuit is dark: settle, relock, and control where it is stated, of the slowest
-    switch, since a change waits for all its rails. None when a switch does not say, which the sink reports."""
-    kinds = list(dict.fromkeys(switch.kind for switch in plan.switches))
-    fabric = plan.model.fabric
-    for kind in kinds:
-        missing = [name for name in ("settle", "relock") if getattr(kind, name) is None]
-        if missing:
-            _demand(
-                sink,
-                " and ".join(f"`{name}`" for name in missing) + f" of switch `{kind.name}`",
-                fabric.at("switch"),
-                "a change takes settle + relock + control",
-                "state it, for example `switch = ... { reconfigure = { settle = 10 ms, relock = 0 ms } }`, "
-                "or give delays with --reconfigure",
-            )
-            return None
-    return max(sum(time or 0 for time in (kind.settle, kind.relock, kind.control)) for kind in kinds)
-
-
-# --- what is refused -----------------------------------------------------------------------------
-
-
-def _unknown(plan: Plan) -> Iterator[tuple[str, Span]]:
-    """What the program has and the model does not know, in words, with its place."""
-    job = plan.model.job
-    p, net = job.parallelism, job.network
-    if job.pipeline.kind is not PipelineKind.GPIPE:
-        # With one micro-batch 1F1B would run alike; the author shall say which one is meant.
-        yield f"`pipeline = {job.pipeline.kind}` yet, only `gpipe`", job.at("pipeline")
-    if job.microbatches is not None and job.microbatches != 1:
-        yield f"{job.microbatches} micro-batches, only one", job.at("microbatches")
-    for axis in ("cp", "ep"):
-        if getattr(p, axis) > 1:
-            yield f"`{axis} = {getattr(p, axis)}`", p.at(axis)
-    if p.dp == 1:
-        yield "a job without data parallelism: its circuits never change", p.at("dp")
-    if p.split:
-        yield "`dp` in two parts", p.at("dp")
-    if job.sharding != "none":
-        yield f"`sharding = {job.sharding}`", job.at("sharding")
-    if job.schedule:
-        yield "a stated `schedule`", job.at("schedule")
-    if net is not None and net.experts:
-        yield "layers with experts", net.at("experts")
-    if net is not None and net.tied_embeddings:
-        yield "tied embeddings", net.at("tied_embeddings")
-    if job.stages is not None and 0 in job.stages:
-        yield "a stage without layers", job.at("stages")
-    if net is not None and net.layers > _MOST_LAYERS:
-        yield f"{net.layers:,} layers, at most {_MOST_LAYERS:,}", job.at("model")
-    if job.batch is not None and job.batch % p.dp:
-        yield f"a batch of {job.batch} that does not divide over `dp = {p.dp}`", job.at("batch")
-    strange = [found for phase in plan.phases for found in _unknown_phase(plan, phase)]
-    yield from strange
-    if not strange and not _ring_against_chain(plan):
-        yield "these circuits: here the rings of a stage and the joins that touch it do not take turns", job.span
-
-
-def _unknown_phase(plan: Plan, phase: PlannedPhase) -> Iterator[tuple[str, Span]]:
-    p = plan.model.job.parallelism
-    if phase.name in ("cp", "ep", "edp", "embedding", "dp.shard", "dp.replicate") and not phase.spec.stated:
-        return  # a default of something that is refused above
-    span = phase.spec.span
-    expected = {"dp": ("ring", p.dp), "pp": ("chain", p.pp)}.get(phase.name)
-    if expected is None or phase.spec.topology.name != expected[0]:
-        yield f"phase `{phase.name}` as a {phase.spec.topology.name}", span
-    elif phase.step_count > 1:
-        yield f"phase `{phase.name}` in {phase.step_count} steps (the NICs have too few ports to hold it at once)", span
-    elif sum(len(i.group) for i in phase.instances) != phase.group_count or any(
-        i.shape.n != expected[1] for i in phase.instances
-    ):
-        yield f"phase `{phase.name}` with several ranks of a group in one domain", span
-    elif any(bool((i.exits != i.entries).any()) for i in phase.instances):
-        yield f"phase `{phase.name}` with relays", span
-    elif phase.spec.hold is not None:
-        yield f"`hold` of phase `{phase.name}`", phase.spec.at("hold")
-
-
-def _ring_against_chain(plan: Plan) -> bool:
-    """Whether exactly the ring of a stage and the joins that touch it exclude each other."""
-    scopes = [(plan.phases[part.phase].name, plan.phases[part.phase].scopes[part.scope]) for part in plan.parts]
-    found = {(min(a, b), max(a, b)) for a, b in plan.exclusions.tolist()}
-    wanted = {
-        (min(a, b), max(a, b))
-        for a, (ring, at) in enumerate(scopes)
-        for b, (join, ends) in enumerate(scopes)
-        if ring == "dp" and join == "pp" and set(at) & set(ends)
-    }
-    return found == wanted
-
-
-# --- what is demanded ----------------------------------------------------------------------------
-
-
-def _numbers(job: Job, sink: Diagnostics) -> NeuralNetwork | None:
-    """The network, when it and everything else has the numbers that are needed."""
-    cluster, net = job.fabric.cluster, job.network
-    if net is None:
-        _demand(
-            sink, f"`model` of job `{job.name}`", job.span, "the operations follow from it",
-            "name what the job trains, for example `model = models.llama3_8b`",
-        )  # fmt: skip
-    else:
-        for name in ("width", "feed_forward", "heads", "vocabulary", "sequence", "gated"):
-            if getattr(net, name) is None:
-                _demand(
-                    sink, f"`{name}` of network `{net.name}`", job.at("model"), "the operations follow from it",
-                    f"state it, for example `model = ... {{ {name} = {_EXAMPLE[name]} }}`",
-                )  # fmt: skip
-    if job.batch is None:
-        _demand(
-            sink, f"`batch` of job `{job.name}`", job.span, "the tokens of an iteration are batch x sequence",
-            "state the sequences of a global batch, for example `batch = 256`",
-        )  # fmt: skip
-    if job.microbatches is None:
-        _demand(
-            sink, f"`microbatches` of job `{job.name}`", job.span, "a pipeline's idle time depends on it",
-            "state it: `microbatches = 1`",
-        )  # fmt: skip
-    if cluster.gpu is None:
-        _demand(
-            sink, f"`gpu` of cluster `{cluster.name}`", cluster.span, "compute takes operations / peak",
-            "name it, for example `gpu = gpus.h200`",
-        )  # fmt: skip
-    else:
-        for name, example in (("peak", "989 TFLOPS"), ("memory_bandwidth", "4800 GB/s")):
-            if (getattr(cluster.gpu, name) or 0) < _LEAST:
-                _demand(
-                    sink, f"`{name}` of GPU `{cluster.gpu.name}`", cluster.at("gpu"), "compute is a roofline of both",
-                    f"state it, for example `gpu = ... {{ {name} = {example} }}`",
-                )  # fmt: skip
-    if (cluster.scale_up or 0) < _LEAST and job.parallelism.tp > 1:
-        _demand(
-            sink, f"`scale_up` of cluster `{cluster.name}`", cluster.span, "tensor parallelism runs over it",
-            "state the bandwidth of a GPU in its domain, for example `scale_up = 450 GB/s`",
-        )  # fmt: skip
-    if cluster.rail_nic.rate < _LEAST:
-        _demand(
-            sink, f"a `rate` of at least {_LEAST} bps of the NIC", cluster.rail_nic.span, "rings and joins run over it",
-            "state the rate of one port and direction, for example `rate = 400 Gbps`",
-        )  # fmt: skip
-    return net
-
-
-_EXAMPLE = {
-    "width": "8192",
-    "feed_forward": "28672",
-    "heads": "64",
-    "vocabulary": "32000",
-    "sequence": "4096",
-    "gated": "true",
-}
-
-
-def _demand(sink: Diagnostics, what: str, span: Span, why: str, help: str) -> None:
-    sink.error("OPUS431", f"the time model needs {what}", span, "does not say", notes=[why], help=help)
-
-
-def _known(value: int | None) -> int:
-    assert value is not None, "demanded before"
-    return value
+    scale_up = max(cluster.scale_up or 0, LEAST)  # demanded where traffic stays inside a domain
+    rings = next((phase.name for phase in plan.phases if phase.name.startswith("dp")), "dp")
+    return gpu, Rates(scale_up // 8, port * _copies(plan, rings) // 8, port * _copies(plan, "pp") // 8)
 
 
 def _copies(plan: Plan, name: str) -> int:
     """Circuits side by side between two neighbours of a phase: spare ports repeat its topology."""
     return min((i.shape.copies for phase in plan.phases if phase.name == name for i in phase.instances), default=1)
+
+
+# --- jobs in general -----------------------------------------------------------------------------
+
+
+def _group_sizes(job: Job) -> dict[str, int]:
+    """Members of a group of each phase."""
+    axes = axes_of(job.parallelism, job.dialect)
+    return {phase.name: prod(axes.get(axis, 1) for axis in phase.axes) for phase in job.phases}
+
+
+def _layout(
+    job: Job, net: NeuralNetwork, shape: Transformer, circuits: Network, gpu: Accelerator, rates: Rates
+) -> Layout:
+    p = job.parallelism
+    sizes = Sizes(shape, p.cp, _mixture(job, net))
+    groups = {name: size for name, size in _group_sizes(job).items() if (name, 0) in circuits.carriers}
+    dense = Reduction("", 1)
+    for name in ("dp", "dp.shard"):
+        if name in groups:
+            dense = Reduction(name, groups[name])
+    copies = "dp.replicate" if "dp.replicate" in groups else ""
+    if copies:
+        dense = Reduction(dense.over, dense.members, copies)
+    sparse = dense
+    if p.ep > 1:
+        of_experts = copies if job.dialect is Dialect.TORCHTITAN else ""  # megatron's edp spans the replicas
+        sparse = Reduction("edp" if "edp" in groups else "", groups.get("edp", 1), of_experts)
+    return Layout(
+        name=job.name,
+        degrees={"tp": p.tp, "dp": p.dp, "pp": p.pp},
+        orders=tuple(_order(job, stage) for stage in range(p.pp)),
+        chunks=_chunks(job, net, sizes, gpu, rates),
+        activation=shape.activation * shape.element,
+        sharding=job.sharding,
+        dense=dense,
+        sparse=sparse,
+        element=shape.element,
+        tied=("embedding" if p.pp > 2 else "pp") if net.tied_embeddings else "",
+    )
+
+
+def _mixture(job: Job, net: NeuralNetwork) -> Experts | None:
+    if not net.experts:
+        return None
+    p = job.parallelism
+    inside = p.tp if p.ep == 1 else (p.expert_tp or p.tp) if job.dialect is Dialect.MEGATRON else 1
+    return Experts(net.experts, known(net.experts_per_token), p.ep, inside)
+
+
+def _order(job: Job, stage: int) -> tuple[Block, ...]:
+    pp, batches, pipeline = job.parallelism.pp, known(job.microbatches), job.pipeline
+    match pipeline.kind:
+        case PipelineKind.GPIPE:
+            return gpipe(batches)
+        case PipelineKind.INTERLEAVED if pipeline.chunks > 1:
+            return interleaved(stage, pp, batches, pipeline.chunks)
+        case _:
+            return one_f_one_b(stage, pp, batches)
+
+
+def _chunks(
+    job: Job, net: NeuralNetwork, sizes: Sizes, gpu: Accelerator, rates: Rates
+) -> tuple[tuple[tuple[Unit, ...], ...], ...]:
+    """The units of each chunk of each stage. The layers of a stage are spread evenly over its chunks."""
+    pp, count = job.parallelism.pp, job.pipeline.chunks
+    layers = job.stages or (net.layers // pp,) * pp
+    found: list[list[tuple[Unit, ...]]] = [[] for _ in range(pp)]
+    number = 0
+    for place in range(pp * count):
+        chunk, stage = divmod(place, pp)
+        size = layers[stage] // count + (chunk < layers[stage] % count)
+        own = range(number, number + size)
+        number += size
+        ends = {"first": place == 0, "last": place == pp * count - 1}
+        found[stage].append(units(sizes, own, gpu, rates, **ends))
+    return tuple(map(tuple, found))

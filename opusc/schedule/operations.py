@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from opusc.schedule.timetable import Timetable
 from opusc.schedule.timing import Accelerator, Algorithm, Rates, compute_time, ring_time, send_time
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "RECEIVE",
     "RING",
     "SEND",
+    "Busy",
     "Collective",
     "Compute",
     "LoweredStage",
@@ -43,9 +45,16 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
+class Busy:
+    """The compute stream is taken for `duration` (ps): many operations as one, or a measured time."""
+
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
 class Collective:
-    """Among the ranks of an axis, `tp` or `dp`. `size`: bytes of a member's shard for an all-gather, of the whole
-    buffer for the others."""
+    """Among the ranks of an axis (`tp`, `dp`) or of a phase of the plan. `size`: bytes of a member's shard for an
+    all-gather, of one block for an exchange, of the whole buffer for the others."""
 
     axis: str
     algorithm: Algorithm
@@ -54,11 +63,12 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To the same rank of stage `to`, where it completes the receive named `lands`."""
+    """To the same rank of stage `to`, where it completes the receive named `lands`; over the joins of `phase`."""
 
     to: int
     size: int
     lands: str
+    phase: str = "pp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class Operation:
     """One thing that a rank does, once the operations in `after` have ended."""
 
     name: str
-    work: Compute | Collective | Send | Receive
+    work: Compute | Busy | Collective | Send | Receive
     after: tuple[str, ...] = ()
 
 
@@ -103,11 +113,16 @@ class LoweredStage:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A workload with durations; `ring_members` is the size of a data-parallel ring."""
+    """A workload with durations; `ring_members` is the size of a data-parallel ring.
+
+    With a `timetable` the circuits are those of a plan; then the stages have names, kinds and durations only.
+    Without one they are the rings and joins of the published protocol.
+    """
 
     name: str
     ring_members: int
     stages: tuple[LoweredStage, ...]
+    timetable: Timetable | None = None
 
 
 class WorkloadError(ValueError):
@@ -149,7 +164,7 @@ def lower(workload: Workload, gpu: Accelerator, rates: Rates) -> Program:
 
 def _kind(op: Operation, degrees: Mapping[str, int]) -> int:
     match op.work:
-        case Compute():
+        case Compute() | Busy():
             return COMPUTE
         case Collective(axis="dp") if degrees["dp"] > 1:
             return RING
@@ -171,6 +186,8 @@ def _duration(op: Operation, degrees: Mapping[str, int], gpu: Accelerator, rates
     match op.work:
         case Compute(flops=flops, size=size):
             return compute_time(flops, size, gpu)
+        case Busy(duration=duration):
+            return duration
         case Collective(axis=axis, algorithm=algorithm, size=size):
             rate = rates.ring_rate if axis == "dp" else rates.scale_up_rate
             return ring_time(algorithm, size, degrees[axis], rate, gpu, rates)

@@ -14,7 +14,9 @@ from heapq import heappop, heappush
 from opusc.schedule.circuits import Change, Circuits, Part, join_of, ring_of
 from opusc.schedule.operations import COMPUTE, INSIDE, RECEIVE, RING, Program
 from opusc.schedule.policy import Mode, Policy, Rendezvous, Scope
-from opusc.schedule.timeline import Activity, Interval, with_waiting
+from opusc.schedule.replay import replay
+from opusc.schedule.timeline import Activity, Interval, lanes, with_waiting
+from opusc.schedule.timetable import Timetable
 
 __all__ = ["Result", "StalledError", "changes_on_critical_path", "simulate"]
 
@@ -49,10 +51,30 @@ def simulate(
     """
     if delay < 0:
         raise ValueError("the reconfiguration delay is negative")
+    if program.timetable is not None:
+        return _over_parts(program, program.timetable, policy, delay, record)
     if policy.mode is Mode.PROVISIONED and order is None:
         order = simulate(program, replace(policy, mode=Mode.ON_DEMAND), delay).traffic_order
     run = _Run(program, policy, delay, order if policy.mode is Mode.PROVISIONED else None, record)
     return run.result()
+
+
+def _over_parts(program: Program, table: Timetable, policy: Policy, delay: int, record: bool) -> Result:
+    """A program whose circuits are the parts of a plan, in the order of its timetable."""
+    run = replay(table, policy, delay, record=record)
+    compute = [sum(d for k, d in zip(s.kinds, s.durations, strict=True) if k == COMPUTE) for s in program.stages]
+    orders: list[list[Part]] = [[] for _ in program.stages]
+    if record:
+        for row, part, _, _ in run.uses:
+            if part >= 0:
+                orders[table.rows[row][0]].append(table.parts[part])
+    return Result(
+        run.iteration,
+        tuple(run.iteration - c for c in compute),
+        tuple(run.changes),
+        tuple(map(tuple, orders)),
+        lanes(program, table, run) if record else (),
+    )
 
 
 def changes_on_critical_path(program: Program, policy: Policy, delay: int, step: int = 10**6) -> int:

@@ -15,11 +15,13 @@ MILLISECOND = 10**9
 
 
 class Algorithm(StrEnum):
-    """Collective operations, all run as one-way rings."""
+    """Collective operations. The first three run as one-way rings wherever the topology is a ring."""
 
     ALL_GATHER = "all_gather"
     REDUCE_SCATTER = "reduce_scatter"
     ALL_REDUCE = "all_reduce"
+    ALL_TO_ALL = "all_to_all"
+    EXCHANGE = "exchange"  # every member's block visits every other: keys and values of ring attention
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from opusc.schedule.operations import Collective, Compute, Operation, Receive, Send, Workload
 from opusc.schedule.timing import Algorithm
 
-__all__ = ["FORWARD_OUT", "Transformer", "layer_operations", "workload"]
+__all__ = ["FORWARD_OUT", "NEXT", "PREVIOUS", "Transformer", "layer_operations", "table_operations", "workload"]
 
 FORWARD_IN, FORWARD_OUT = "activation.receive", "activation.send"
 BACKWARD_IN, BACKWARD_OUT = "gradient.receive", "gradient.send"
@@ -35,7 +35,9 @@ class Transformer:
 
     `tokens` is the tokens of one micro-batch on one pipeline: sequences times sequence length. `gated`: the
     feed-forward part has three matrices (gate, up, down) rather than two. `element` is the bytes of an element;
-    the published traces have one byte for all tensors.
+    the published traces have one byte for all tensors. `multiply_add` is the operations of a multiply with its add.
+    `context` is the tokens that a token attends to on average; 0 counts the attention scores as the published traces
+    do, as a few passes over the activation.
     """
 
     tokens: int
@@ -48,6 +50,8 @@ class Transformer:
     tp: int
     dp: int
     element: int = 1
+    multiply_add: int = 1
+    context: int = 0
 
     @property
     def activation(self) -> int:
@@ -105,10 +109,10 @@ def _stage(shape: Transformer, stage: int, stages: int, layers: int) -> tuple[Op
     output, gradient = f"{layers - 1}.{OUTPUT}", f"0.{GRADIENT}"
     logits = shape.tokens * shape.vocabulary // shape.tp
     if first:
-        ops += _products(shape, "embedding", shape.activation, logits, (), gradient)
+        ops += table_operations(shape, "embedding", shape.activation, logits, (), gradient)
         updates += _table_update(shape, "embedding")
     if last:
-        ops += _products(shape, "head", logits, shape.activation, (output,), "loss.gradient")
+        ops += table_operations(shape, "head", logits, shape.activation, (output,), "loss.gradient")
         loss = _pass(shape, 5, shape.activation)
         ops += [Operation("loss", loss, ("head.output",)), Operation("loss.gradient", loss, ("loss",))]
         updates += _table_update(shape, "head")
@@ -140,7 +144,15 @@ def _pass(shape: Transformer, operations: int, elements: int) -> Compute:
 
 def _product(shape: Transformer, weights: int, result: int) -> Compute:
     """A matrix product of all tokens with `weights` elements; `result` elements are written."""
-    return Compute(shape.tokens * weights, result * shape.element)
+    return Compute(shape.multiply_add * shape.tokens * weights, result * shape.element)
+
+
+def _scores(shape: Transformer, passes: int, products: int) -> Compute:
+    """Attention itself: as many passes over the activation, or products of tokens, context and width."""
+    if not shape.context:
+        return _pass(shape, passes, shape.activation)
+    operations = shape.multiply_add * products * shape.activation * shape.context
+    return Compute(operations, shape.activation * shape.element)
 
 
 def _tp(shape: Transformer, algorithm: Algorithm, elements: int) -> Collective:
@@ -176,10 +188,10 @@ def _attention(s: Transformer) -> list[_Spec]:
         ("qkv.gather_again", gather, "norm1"),
         ("qkv.dx", _product(s, qkv, whole), "dqkv"),
         ("qkv.scatter", scatter, "qkv.dx"),
-        ("attention", _pass(s, 3, a), "q k v"),
-        ("dq", _pass(s, 6, a), "attention.dx"),
-        ("dk" + suffix, _pass(s, 6, a), "attention.dx"),
-        ("dv" + suffix, _pass(s, 6, a), "attention.dx"),
+        ("attention", _scores(s, 3, 2), "q k v"),
+        ("dq", _scores(s, 6, 1), "attention.dx"),
+        ("dk" + suffix, _scores(s, 6, 1), "attention.dx"),
+        ("dv" + suffix, _scores(s, 6, 2), "attention.dx"),
         *(summed if shared else []),
         ("attention.sum", each, f"attention.scatter {PREVIOUS}"),
     ]
@@ -250,12 +262,14 @@ def _gradients(s: Transformer) -> list[_Spec]:
     ]
 
 
-def _products(
+def table_operations(
     shape: Transformer, name: str, output: int, input_gradient: int, forward: tuple[str, ...], backward: str
 ) -> list[Operation]:
     """The embedding or the head: three products of tokens x width x vocabulary, the last two backward."""
     weights = shape.width * shape.vocabulary
-    operations = shape.activation * shape.vocabulary
+    table = shape.multiply_add * shape.activation * shape.vocabulary
+    looked_up = name == "embedding" and shape.context > 0  # a row each; the published traces have a product here too
+    operations = 0 if looked_up else table
 
     def product(result: int) -> Compute:
         return Compute(operations, result * shape.element)

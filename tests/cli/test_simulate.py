@@ -141,21 +141,15 @@ def test_drawings_show_each_stage_and_each_policy(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("old", "new", "about"),
     [
-        ("pipeline     = gpipe", "pipeline     = one_f_one_b", "`pipeline = one_f_one_b`"),
-        ("microbatches = 1", "microbatches = 8", "8 micro-batches"),
-        ("policy       = provisioned", "sharding = full", "`sharding = full`"),
-        ("policy       = provisioned", "policy = static", "`policy = static`"),
-        ("batch        = 64", "batch        = 63", "a batch of 63"),
-        ("tp = 8, dp = 4, pp = 2", "tp = 8, cp = 2, dp = 2, pp = 2", "`cp = 2`"),
-        ("tp = 8, dp = 4, pp = 2", "tp = 4, dp = 8, pp = 2", "several ranks of a group in one domain"),
-        ("tp = 8, dp = 4, pp = 2", "tp = 8, pp = 2", "a job without data parallelism"),
-        ("ports = 2", "ports = 1", "phase `dp` in 2 steps"),
-        ("policy       = provisioned", "phase dp { topology = mesh }", "phase `dp` as a mesh"),
+        ("pipeline     = gpipe", "pipeline     = dualpipe", "`pipeline = dualpipe`"),
+        (
+            "policy       = provisioned",
+            "phase dp { topology = hypercube }",
+            "reductions of phase `dp` over a hypercube",
+        ),
+        ("policy       = provisioned", "phase mine over dp { topology = ring }", "what phase `mine` carries"),
         ("policy       = provisioned", "schedule = [pp, dp]", "a stated `schedule`"),
         ("models.llama3_70b", "models.llama3_70b { layers = 2000000 }", "2,000,000 layers"),
-        ("models.llama3_70b", "models.llama3_70b { tied_embeddings = true }", "tied embeddings"),
-        ("models.llama3_70b", "models.llama3_70b { experts = 8 }", "layers with experts"),
-        ("policy       = provisioned", "stages = [80, 0]", "a stage without layers"),
     ],
 )
 def test_what_is_not_modelled_is_refused_by_name(
@@ -165,6 +159,60 @@ def test_what_is_not_modelled_is_refused_by_name(
     assert code == 1
     assert {name for name, _ in found} == {"OPUS430"}
     assert any(about in message for _, message in found), found
+
+
+@pytest.mark.parametrize(
+    ("edits", "about"),
+    [
+        ([("batch        = 64", "batch        = 63")], "a batch of 63 does not divide over `dp = 4`"),
+        ([("microbatches = 1", "microbatches = 5")], "a batch of 64 does not divide over dp = 4 and 5 micro-batches"),
+        (
+            [("= gpipe", "= interleaved { chunks = 2 }")],
+            "1 micro-batches cannot be interleaved over 2 stages",
+        ),
+        (
+            [("dp = 4, pp = 2", "dp = 4, pp = 2, ep = 2"), ("policy       = provisioned", "dialect = torchtitan")],
+            "`ep = 2` has no experts to spread: network `llama3_70b` states none",
+        ),
+    ],
+)
+def test_what_cannot_be_an_iteration_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], edits: list[tuple[str, str]], about: str
+) -> None:
+    code, found = codes(capsys, changed(tmp_path, *edits))
+    assert code == 1
+    assert found == [("OPUS432", about)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("pipeline     = gpipe", "pipeline     = one_f_one_b"),
+        ("microbatches = 1", "microbatches = 8"),
+        ("policy       = provisioned", "sharding = optimizer"),
+        ("policy       = provisioned", "sharding = gradients"),
+        ("policy       = provisioned", "sharding = full"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 8, cp = 2, dp = 2, pp = 2"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 4, dp = 8, pp = 2"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 8, pp = 2"),
+        ("tp = 8, dp = 4, pp = 2", "tp = 8, dp = { replicate = 2, shard = 2 }, pp = 2"),
+        ("ports = 2", "ports = 1"),
+        ("policy       = provisioned", "phase dp { topology = mesh }"),
+        ("policy       = provisioned", "phase dp { hold = 1 ms }"),
+        ("models.llama3_70b", "models.llama3_70b { tied_embeddings = true }"),
+        ("models.llama3_70b", "models.llama3_70b { experts = 8, experts_per_token = 2 }"),
+        ("policy       = provisioned", "stages = [80, 0]"),
+    ],
+)
+def test_jobs_beyond_the_published_form_are_simulated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
+) -> None:
+    program = changed(tmp_path, (old, new))
+    if "replicate" in new:
+        program.write_text(program.read_text().replace("job j {", "job j {\n  dialect = torchtitan"))
+    code, out, err = simulate(capsys, program, "--policy", "on_demand,provisioned", "--reconfigure", "0,10ms")
+    assert (code, err) == (0, "")
+    assert len(re.findall(r"^(?:on_demand|provisioned) +\d", out, re.MULTILINE)) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""One iteration of a timetable over circuits: every operation as soon as its order, its inputs and its part allow.
+
+A part must be lit before its traffic runs. To light it, the parts that share a port with it must go: the change
+starts when they are idle (with `Scope.FABRIC`, when every part is), and takes the delay. `on_demand` it also waits
+until the operation that needs the part is ready; `provisioned` it does not.
+"""
+
+from opusc.schedule.circuits import Change
+from opusc.schedule.policy import Mode, Policy, Scope
+from opusc.schedule.timetable import Timetable
+
+__all__ = ["Run", "replay"]
+
+
+class Run:
+    """When each row starts and ends (ps), and the changes of parts. `uses`: (row, part, start, end), when recorded."""
+
+    __slots__ = ("changes", "ends", "iteration", "starts", "uses")
+
+    def __init__(self) -> None:
+        self.iteration = 0
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.changes: list[Change] = []
+        self.uses: list[tuple[int, int, int, int]] = []
+
+
+def replay(table: Timetable, policy: Policy, delay: int, *, record: bool = False) -> Run:
+    run = Run()
+    ends, starts = run.ends, run.starts
+    lights = None if policy.mode is Mode.ALL_LINKS else _Lights(table, policy, delay, run)
+    for _, _, before, route, times, total in table.rows:
+        time = 0
+        for row in before:
+            if ends[row] > time:
+                time = ends[row]
+        starts.append(time)
+        if lights is None or route < 0 or not table.switched[route]:
+            ends.append(time + total)
+        else:
+            ends.append(lights.use(len(ends), route, times, time))
+        if record and route >= 0 and (lights is None or not table.switched[route]):
+            at = time
+            for part, took in zip(table.routes[route], times, strict=True):
+                run.uses.append((len(starts) - 1, part, at, at + took))
+                at += took
+    run.iteration = max(ends, default=0)
+    return run
+
+
+class _Lights:
+    """Which parts hold, since when, and until when they are used."""
+
+    def __init__(self, table: Timetable, policy: Policy, delay: int, run: Run) -> None:
+        self.table, self.delay, self.run = table, delay, run
+        self.early = policy.mode is Mode.PROVISIONED
+        self.everything = policy.scope is Scope.FABRIC
+        count = len(table.parts)
+        self.held = [False] * count
+        for part in table.held:
+            self.held[part] = True
+        self.lit, self.idle = [0] * count, [0] * count
+        self.last = 0
+
+    def use(self, row: int, route: int, times: tuple[int, ...], time: int) -> int:
+        stage = self.table.rows[row][0]
+        for part, took in zip(self.table.routes[route], times, strict=True):
+            if part < 0:
+                time += took
+                continue
+            if not self.held[part]:
+                self._light(part, stage, time)
+            start = max(time, self.lit[part])
+            time = start + took
+            if time > self.idle[part]:
+                self.idle[part] = time
+                self.last = max(self.last, time)
+            self.run.uses.append((row, part, start, time))
+        return time
+
+    def _light(self, part: int, stage: int, asked: int) -> None:
+        going = [other for other in self.table.conflicts[part] if self.held[other]]
+        drained = self.last if self.everything else 0
+        for other in going:
+            drained = max(drained, self.idle[other], self.lit[other])
+            self.held[other] = False
+        if self.early:
+            asked = drained
+        else:
+            drained = max(drained, asked)
+        self.held[part] = True
+        lit = drained + self.delay
+        self.lit[part] = lit
+        if self.everything:
+            self.last = max(self.last, lit)
+        names = self.table.parts
+        went = frozenset(names[other] for other in going)
+        self.run.changes.append(Change(stage, asked, drained, lit, went, frozenset((names[part],))))
