@@ -64,11 +64,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="on_demand, provisioned or both (default: what the job says, else both)",
     )
     parser.add_argument(
+        "--counting",
+        choices=["published", "arithmetic"],
+        default="published",
+        help="published: a multiply-add is one operation, attention a few passes, an element one byte, as in the "
+        "published traces (default); arithmetic: two operations, the square of the sequence, two bytes",
+    )
+    parser.add_argument(
         "--bytes-per-element",
         metavar="N",
         type=_element,
-        default=1,
-        help="bytes of an element of every tensor (default: 1, as the published traces count)",
+        help="bytes of an element of every tensor (default: what --counting says)",
     )
     parser.add_argument("-o", "--output", metavar="DIR", help="write a table (CSV) and drawings (SVG) there")
     program_options(parser)
@@ -90,7 +96,8 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
 
     plan, sink = outcome.compilation.plan, Diagnostics()
     pending = waiting(outcome.compilation, SIMULATED, sink)
-    modelled = setting(plan, sink, options.bytes_per_element)
+    arithmetic = options.counting == "arithmetic"
+    modelled = setting(plan, sink, options.bytes_per_element or (2 if arithmetic else 1), arithmetic=arithmetic)
     own_policy, own_delay = _own(plan, options, bool(pending), sink)
     if modelled is None or sink.has_errors:
         messages.add(list(sink))
@@ -178,10 +185,15 @@ def _report(plan: "Plan", modelled: "Setting", found: "Estimate", width: int) ->
     out = labelled(job.name[:12], f"{what}; tp {shape.tp}, dp {shape.dp}, pp {job.parallelism.pp}", width)
     links = f"{_rate(rates.scale_up_rate)} inside a domain, {_rate(rates.ring_rate)} to each neighbour of a ring, "
     out += labelled("rates", links + f"{_rate(rates.join_rate)} between stages", width)
-    counted = (
-        f"{plural(shape.element, 'byte')} an element, a multiply-add as one operation, attention scores as a few passes"
-    )
-    out += labelled("counted", f"{counted} (as in the published traces: docs/time-model.md)", width)
+    size = plural(shape.element, "byte")
+    if shape.context:
+        counted = f"{size} an element, a multiply-add as two operations, attention with the square of the sequence"
+    else:
+        counted = f"{size} an element, a multiply-add as one operation, attention scores as a few passes"
+        counted += " (as in the published traces: docs/time-model.md)"
+    out += labelled("counted", counted, width)
+    if (share := modelled.gpu.efficiency) != 1:
+        out += labelled("compute", f"at {fixed(share * 100, 1)} % of the roofline, as the job states", width)
     out += labelled("all links", f"{fixed(Fraction(found.all_links.iteration, _MS), 3)} ms an iteration", width) + "\n"
     head = ("policy", "delay", "iteration", "overhead", "at zero", "added", "changes", "visible")
     rows = [

@@ -372,6 +372,7 @@ class Job(Entity):
     network: NeuralNetwork | None = None
     batch: int | None = None
     microbatches: int | None = None
+    efficiency: Fraction | None = None  # share of the roofline that its compute reaches
     policy: str | None = None
     relay_allowed: bool = True
     schedule: tuple[str, ...] = ()  # phase names in order, when stated

@@ -1,6 +1,7 @@
 """Jobs: what runs on the fabric, and how it is laid out over it."""
 
 from collections import Counter
+from fractions import Fraction
 
 from opusc.diagnostics import Label
 from opusc.model.entities import Dialect, Fabric, Job, NeuralNetwork, Packed, Parallelism, Pipeline, PipelineKind
@@ -10,6 +11,7 @@ from opusc.model.parallelism import order, parallelism
 from opusc.model.phases import phases
 from opusc.model.reader import Reader
 from opusc.model.schema import Count
+from opusc.model.units import RATIO, Quantity
 from opusc.model.values import Applied, Entry, kind_of
 
 __all__ = ["job"]
@@ -32,7 +34,7 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
     stages = _stages(reader, degrees, net, pipeline)
     made = phases(reader, degrees, dialect, pipeline, net)
     sharding, relay, policy = reader.choice("sharding"), reader.choice("relay"), reader.choice("policy")
-    batch, microbatches = reader.count("batch"), reader.count("microbatches")
+    batch, microbatches, efficiency = reader.count("batch"), reader.count("microbatches"), _efficiency(reader)
     if ranks is None:
         return None
     return Job(
@@ -49,6 +51,7 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
         network=net,
         batch=batch,
         microbatches=microbatches,
+        efficiency=efficiency,
         policy=policy.word if policy else None,
         relay_allowed=relay is None or relay.word == "allow",
         schedule=_schedule(reader, tuple(phase.name for phase in made)),
@@ -81,6 +84,26 @@ def _nodes(reader: Reader, fabric: Fabric) -> tuple[int, ...] | None:
         reader.ev.sink.error("OPUS208", f"`nodes` names node {twice} twice", span, "a rank needs a GPU of its own")
         return None
     return nodes
+
+
+def _efficiency(reader: Reader) -> Fraction | None:
+    """A share of the roofline: more than nothing, at most all of it."""
+    found = reader.value("efficiency")
+    if found is None:
+        return None
+    value, span = found
+    if isinstance(value, Quantity) and value.dimension == RATIO:
+        value = value.value
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        reader.wrong("efficiency", value, span, "a ratio", help="for example `efficiency = 45 %`")
+        return None
+    if not 0 < value <= 1:
+        reader.ev.sink.error(
+            "OPUS204", f"`efficiency` is {Quantity(Fraction(value), RATIO)}; it must be above 0 % and at most 100 %",
+            span, "out of range", notes=["it is the share of the roofline that compute reaches"],
+        )  # fmt: skip
+        return None
+    return Fraction(value)
 
 
 def _pipeline(reader: Reader, p: Parallelism) -> Pipeline:

@@ -334,6 +334,7 @@ _JOB = Kind(
         F("model", Record("network"), "what it trains; needed by estimates"),
         F("batch", Count(), "sequences in a global batch"),
         F("microbatches", Count(), "micro-batches of one pipeline in an iteration"),
+        F("efficiency", Other("ratio (%)"), "share of the roofline that compute reaches", default="the roofline"),
         F(
             "pipeline",
             Choice(("gpipe", "one_f_one_b", "interleaved", "dualpipe")),

@@ -62,12 +62,14 @@ class Network:
 
     `conflicts[p]` are the parts that share a port with part p. `carriers` are listed by phase and stage: a phase
     that stays inside a domain has one without parts. `joins` are listed by (phase, lower stage, higher stage).
+    `holds[p]` is how long part p stays once it is lit (ps); empty for no such demand.
     """
 
     parts: tuple[Part, ...]
     conflicts: tuple[tuple[int, ...], ...]
     carriers: Mapping[tuple[str, int], tuple[Carrier, ...]] = field(default_factory=dict)
     joins: Mapping[tuple[str, int, int], Join] = field(default_factory=dict)
+    holds: tuple[int, ...] = ()
 
 
 # --- from a plan ---------------------------------------------------------------------------------
@@ -90,7 +92,8 @@ def network(plan: Plan, sizes: Mapping[str, int]) -> Network:
             for stage in range(stages):
                 carriers[phase.name, stage] = _carriers(plan, phase, stage, sizes[phase.name])
     conflicts = tuple(tuple(sorted(others)) for others in plan.excluded_with)
-    return Network(tuple(names), conflicts, carriers, joins)
+    holds = tuple(plan.phases[part.phase].spec.hold or 0 for part in plan.parts)
+    return Network(tuple(names), conflicts, carriers, joins, holds if any(holds) else ())
 
 
 def _joins(plan: Plan, phase: PlannedPhase) -> dict[tuple[str, int, int], Join]:

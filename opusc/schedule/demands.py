@@ -13,20 +13,24 @@ LEAST = 8  # bit/s: a byte a second
 def dark(plan: Plan, sink: Diagnostics) -> int | None:
     """Picoseconds for which a changed circuit is dark: settle, relock, and control where it is stated, of the slowest
     switch, since a change waits for all its rails. None when a switch does not say, which the sink reports."""
-    kinds = list(dict.fromkeys(switch.kind for switch in plan.switches))
-    fabric = plan.model.fabric
-    for kind in kinds:
+    rails = plan.model.fabric.rails
+    said: set[Span] = set()
+    for switch in plan.switches:
+        kind, place = switch.kind, rails[switch.rails[0]].span
         missing = [name for name in ("settle", "relock") if getattr(kind, name) is None]
-        if missing:
+        if missing and place not in said:
+            said.add(place)
             _demand(
                 sink,
                 " and ".join(f"`{name}`" for name in missing) + f" of switch `{kind.name}`",
-                fabric.at("switch"),
+                place,
                 "a change takes settle + relock + control",
                 "state it, for example `switch = ... { reconfigure = { settle = 10 ms, relock = 0 ms } }`, "
                 "or give delays with --reconfigure",
             )
-            return None
+    if said:
+        return None
+    kinds = [switch.kind for switch in plan.switches]
     return max(sum(time or 0 for time in (kind.settle, kind.relock, kind.control)) for kind in kinds)
 
 

@@ -5,6 +5,7 @@ job is laid out block by block (`iteration.py`) over the parts of its plan.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 
@@ -52,10 +53,12 @@ class Setting:
         return lower_onto(workload, self.gpu, self.rates, self.network)
 
 
-def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
+def setting(plan: Plan, sink: Diagnostics, element: int = 1, *, arithmetic: bool = False) -> Setting | None:
     """The operations and rates of the plan's job; None when the sink says why not.
 
-    `element` is the bytes of an element of every tensor: 1 as the published traces count.
+    `element` is the bytes of an element of every tensor: 1 as the published traces count. With `arithmetic` a multiply
+    and its add are two operations, as the peak of a GPU counts them, attention grows with the square of the sequence,
+    and looking up an embedding is no product; without, all three are as in the published traces.
     """
     before = len(sink)
     refuse(plan, sink)
@@ -66,7 +69,7 @@ def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
     if len(sink) > before or net is None:
         return None
     as_published = published(plan)
-    shape = _shape(job, net, element)
+    shape = _shape(job, net, element, arithmetic)
     gpu, rates = _hardware(plan)
     if as_published:
         layers = job.stages or (net.layers // job.parallelism.pp,) * job.parallelism.pp
@@ -76,7 +79,7 @@ def setting(plan: Plan, sink: Diagnostics, element: int = 1) -> Setting | None:
     return Setting(shape, iteration(layout, gpu), gpu, rates, circuits, known(job.microbatches))
 
 
-def _shape(job: Job, net: NeuralNetwork, element: int) -> Transformer:
+def _shape(job: Job, net: NeuralNetwork, element: int, arithmetic: bool) -> Transformer:
     p = job.parallelism
     sequences = known(job.batch) // (p.dp * known(job.microbatches))
     return Transformer(
@@ -90,13 +93,16 @@ def _shape(job: Job, net: NeuralNetwork, element: int) -> Transformer:
         tp=p.tp,
         dp=p.dp,
         element=element,
+        multiply_add=2 if arithmetic else 1,
+        context=known(net.sequence) // 2 if arithmetic else 0,  # causal: half of the tokens on average
     )
 
 
 def _hardware(plan: Plan) -> tuple[Accelerator, Rates]:
     cluster = plan.model.cluster
     assert cluster.gpu is not None
-    gpu = Accelerator(known(cluster.gpu.peak), known(cluster.gpu.memory_bandwidth) // 8)
+    share = plan.model.job.efficiency or Fraction(1)
+    gpu = Accelerator(known(cluster.gpu.peak), known(cluster.gpu.memory_bandwidth) // 8, share)
     port = cluster.rail_nic.rate
     scale_up = max(cluster.scale_up or 0, LEAST)  # demanded where traffic stays inside a domain
     rings = next((phase.name for phase in plan.phases if phase.name.startswith("dp")), "dp")

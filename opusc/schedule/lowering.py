@@ -68,7 +68,7 @@ def lower_onto(workload: Workload, gpu: Accelerator, rates: Rates, network: Netw
     received = set(landed.values())
     tasks = [Task(stage_of[n], route, times, tuple(children[n])) for n, (route, times) in enumerate(works)]
     idle = [n in received for n in range(len(tasks))]
-    table = arrange(tasks, waits, idle, network.parts, network.conflicts, tuple(routes))
+    table = arrange(tasks, waits, idle, network.parts, network.conflicts, tuple(routes), network.holds)
     if len(table.rows) + len(received) < len(tasks):
         done = {row[1] for row in table.rows} | received
         first = next(n for n in range(len(tasks)) if n not in done)

@@ -1,12 +1,13 @@
 """One iteration of a timetable over circuits: every operation as soon as its order, its inputs and its part allow.
 
 A part must be lit before its traffic runs. To light it, the parts that share a port with it must go: the change
-starts when they are idle (with `Scope.FABRIC`, when every part is), and takes the delay. `on_demand` it also waits
-until the operation that needs the part is ready; `provisioned` it does not.
+starts when they are idle and have been held as long as their phase demands, and takes the delay. `on_demand` it also
+waits until the operation that needs the part is ready; `provisioned` it does not. `rendezvous` and `scope` of a policy
+are questions of the published controller, which knows no order ahead; here there are none to ask.
 """
 
 from opusc.schedule.circuits import Change
-from opusc.schedule.policy import Mode, Policy, Scope
+from opusc.schedule.policy import Mode, Policy
 from opusc.schedule.timetable import Timetable
 
 __all__ = ["Run", "replay"]
@@ -28,7 +29,7 @@ class Run:
 def replay(table: Timetable, policy: Policy, delay: int, *, record: bool = False) -> Run:
     run = Run()
     ends, starts = run.ends, run.starts
-    lights = None if policy.mode is Mode.ALL_LINKS else _Lights(table, policy, delay, run)
+    lights = None if policy.mode is Mode.ALL_LINKS else _Lights(table, policy, delay, run, record)
     for _, _, before, route, times, total in table.rows:
         time = 0
         for row in before:
@@ -49,50 +50,48 @@ def replay(table: Timetable, policy: Policy, delay: int, *, record: bool = False
 
 
 class _Lights:
-    """Which parts hold, since when, and until when they are used."""
+    """Which parts hold, since when, until when they are used, and when those that do not hold went."""
 
-    def __init__(self, table: Timetable, policy: Policy, delay: int, run: Run) -> None:
-        self.table, self.delay, self.run = table, delay, run
+    def __init__(self, table: Timetable, policy: Policy, delay: int, run: Run, record: bool) -> None:
+        self.table, self.delay, self.run, self.record = table, delay, run, record
         self.early = policy.mode is Mode.PROVISIONED
-        self.everything = policy.scope is Scope.FABRIC
         count = len(table.parts)
         self.held = [False] * count
         for part in table.held:
             self.held[part] = True
-        self.lit, self.idle = [0] * count, [0] * count
-        self.last = 0
+        self.lit, self.idle, self.gone = [0] * count, [0] * count, [0] * count
 
     def use(self, row: int, route: int, times: tuple[int, ...], time: int) -> int:
         stage = self.table.rows[row][0]
         for part, took in zip(self.table.routes[route], times, strict=True):
-            if part < 0:
-                time += took
-                continue
-            if not self.held[part]:
-                self._light(part, stage, time)
-            start = max(time, self.lit[part])
+            start = time
+            if part >= 0:
+                if not self.held[part]:
+                    self._light(part, stage, time)
+                start = max(time, self.lit[part])
+                self.idle[part] = max(self.idle[part], start + took)
             time = start + took
-            if time > self.idle[part]:
-                self.idle[part] = time
-                self.last = max(self.last, time)
-            self.run.uses.append((row, part, start, time))
+            if self.record:
+                self.run.uses.append((row, part, start, time))
         return time
 
     def _light(self, part: int, stage: int, asked: int) -> None:
-        going = [other for other in self.table.conflicts[part] if self.held[other]]
-        drained = self.last if self.everything else 0
-        for other in going:
-            drained = max(drained, self.idle[other], self.lit[other])
-            self.held[other] = False
+        drained, going = 0, []
+        for other in self.table.conflicts[part]:
+            if self.held[other]:
+                going.append(other)
+                drained = max(drained, self.idle[other], self.lit[other] + self.table.holds[other])
+            else:
+                drained = max(drained, self.gone[other])
         if self.early:
             asked = drained
         else:
             drained = max(drained, asked)
+        for other in going:
+            self.held[other], self.gone[other] = False, drained
         self.held[part] = True
         lit = drained + self.delay
         self.lit[part] = lit
-        if self.everything:
-            self.last = max(self.last, lit)
         names = self.table.parts
         went = frozenset(names[other] for other in going)
         self.run.changes.append(Change(stage, asked, drained, lit, went, frozenset((names[part],))))

@@ -41,7 +41,7 @@ class Timetable:
 
     `routes[r]` are the parts of route r, one after another (negative: inside a domain). `held` are the parts that hold
     at the start: those that the iteration before left behind. `switched[r]`: some part of the route shares a port with
-    another part.
+    another part. `holds[p]` is how long part p stays once it is lit (ps).
     """
 
     parts: tuple[Part, ...]
@@ -50,6 +50,7 @@ class Timetable:
     switched: tuple[bool, ...]
     rows: tuple[Row, ...]
     held: tuple[int, ...]
+    holds: tuple[int, ...]
 
 
 def arrange(
@@ -59,6 +60,7 @@ def arrange(
     parts: tuple[Part, ...],
     conflicts: tuple[tuple[int, ...], ...],
     routes: tuple[tuple[int, ...], ...],
+    holds: tuple[int, ...] = (),
 ) -> Timetable:
     """The timetable. Tasks are numbered stage by stage, within a stage the preferred one first; `waits` are how many
     others each waits for. Idle tasks are left out, and so are those that a cycle of dependencies keeps from starting.
@@ -68,7 +70,7 @@ def arrange(
     rows = _rows(tasks, order, clash)
     switched = tuple(any(part >= 0 and conflicts[part] for part in route) for route in routes)
     held = _left_behind(conflicts, [routes[row[3]] for row in rows if row[3] >= 0 and switched[row[3]]])
-    return Timetable(parts, conflicts, routes, switched, rows, held)
+    return Timetable(parts, conflicts, routes, switched, rows, held, holds or (0,) * len(parts))
 
 
 def _clashes(routes: Sequence[tuple[int, ...]], conflicts: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:

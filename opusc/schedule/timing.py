@@ -7,6 +7,7 @@ its source.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 __all__ = ["MILLISECOND", "Accelerator", "Algorithm", "Rates", "compute_time", "ring_time", "send_time"]
 
@@ -26,10 +27,12 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One GPU: `peak` flops per second, `memory_rate` bytes per second."""
+    """One GPU: `peak` flops per second, `memory_rate` bytes per second, and the share of this roofline that compute
+    reaches. Nobody can know that but the author of the job, so it is 1 unless stated."""
 
     peak: int
     memory_rate: int
+    efficiency: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,10 @@ class Rates:
 
 
 def compute_time(flops: int, size: int, gpu: Accelerator) -> int:
-    """Roofline: flops / min(peak, memory * flops / bytes), that is the longer of the two."""
-    return max(flops * _SECOND // gpu.peak, size * _SECOND // gpu.memory_rate)
+    """Roofline: flops / min(peak, memory * flops / bytes), that is the longer of the two, over the efficiency."""
+    time = max(flops * _SECOND // gpu.peak, size * _SECOND // gpu.memory_rate)
+    share = gpu.efficiency
+    return time if share == 1 else time * share.denominator // share.numerator
 
 
 def send_time(size: int, rate: int, rates: Rates) -> int:

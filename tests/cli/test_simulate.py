@@ -262,6 +262,54 @@ def test_wider_elements_take_longer(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert float(all_links("--bytes-per-element", "2")) > 1.3 * float(all_links())
 
 
+def test_arithmetic_counting_and_efficiency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice the operations and half the speed: four times the compute; both are said."""
+    half = ("policy       = provisioned", "efficiency   = 50 %")
+
+    def links(*edits: tuple[str, str], more: tuple[str, ...] = ()) -> tuple[float, str]:
+        out = simulate(capsys, changed(tmp_path, *edits), "--reconfigure", "0", "--policy", "on_demand", *more)[1]
+        found = re.search(r"all links +([\d,.]+) ms", out)
+        assert found
+        return float(found[1].replace(",", "")), re.sub(r"\s+", " ", out)
+
+    plain, said = links()
+    assert "a multiply-add as one operation" in said
+    assert "of the roofline" not in said
+    slow, said = links(half)
+    assert plain < slow < 2 * plain
+    assert "at 50.0 % of the roofline, as the job states" in said
+    whole, said = links(more=("--counting", "arithmetic"))
+    assert whole > 1.5 * plain
+    assert "2 bytes an element, a multiply-add as two operations" in said
+
+
+@pytest.mark.parametrize("bad", ["0 %", "101 %", "-1 %", "2", "3 ms", "true"])
+def test_efficiency_is_a_share(tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: str) -> None:
+    code, found = codes(capsys, changed(tmp_path, ("policy       = provisioned", f"efficiency = {bad}")))
+    assert code == 1
+    assert [name for name, _ in found] in (["OPUS204"], ["OPUS201"])
+
+
+def test_the_rail_whose_switch_lacks_times_is_pointed_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = "  rail[3] = { switch = switches.generic { matrix = crossbar, radix = 32 } }\n}\n\njob j"
+    code, _, err = simulate(capsys, changed(tmp_path, ("}\n\njob j", other)))
+    assert code == 1
+    assert "needs `settle` and `relock` of switch `generic`" in re.sub(r"\s+", " ", err)
+    assert "radix = 32 }" in err
+
+
+def test_a_phase_may_be_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def added(hold: str) -> int:
+        edit = ("policy       = provisioned", f"microbatches = 2\n  phase dp {{ hold = {hold} }}")
+        program = changed(tmp_path, ("  microbatches = 1\n", ""), edit)
+        assert simulate(capsys, program, "-o", str(tmp_path / "out"), "--policy", "on_demand")[0] == 0
+        rows = list(csv.DictReader((tmp_path / "out" / "overhead.csv").read_text().splitlines()))
+        return int(rows[-1]["iteration_ps"])
+
+    assert added("1 ps") == added("2 ps")
+    assert added("20 s") > added("1 ps")
+
+
 def test_spare_ports_repeat_the_circuits_and_their_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two stages and four ports: rings have two circuits to each neighbour, the join of the stages four."""
     _, out, _ = simulate(capsys, changed(tmp_path, ("ports = 2", "ports = 4")))
