@@ -24,6 +24,7 @@ _GROUP = "opusc.backends"
 #: Name of the target, and `module:object`.
 _OWN = {
     "astra-sim": "opusc.backends.astra_sim:BACKEND",
+    "cabling": "opusc.backends.cabling:BACKEND",
     "calient": "opusc.backends.calient:BACKEND",
     "graphviz": "opusc.backends.graphviz:BACKEND",
     "ocp-gnmi": "opusc.backends.ocp_gnmi:BACKEND",

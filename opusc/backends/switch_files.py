@@ -86,7 +86,7 @@ class SwitchTarget:
                     help="leave the target out: `-t plan` states every circuit",
                 )
                 return
-            if self._port_names(switch) is None:
+            if self.port_names(switch) is None:
                 sink.error(
                     "OPUS604",
                     f"target `{self.name}` needs the names of the ports of {switch.name}",
@@ -152,7 +152,7 @@ class SwitchTarget:
     def _folder(self, switch: Switch) -> str:
         return f"{self.name}/{slug(switch.name)}"
 
-    def _port_names(self, switch: Switch) -> dict[int, str] | None:
+    def port_names(self, switch: Switch) -> dict[int, str] | None:
         kind = switch.kind
         if kind.ingress_names and kind.egress_names:
             inputs = dict(enumerate(kind.ingress_names, 1))
@@ -161,7 +161,7 @@ class SwitchTarget:
 
     def _sets(self, plan: Plan, switch: Switch, wire: Wire) -> Iterator[tuple[str, Pairs, Pairs]]:
         """(title, disconnect, connect) of every file of a switch."""
-        names = self._port_names(switch)
+        names = self.port_names(switch)
         assert names is not None, "a plan that `check` refuses"
 
         def named(rows: Int32) -> Pairs:

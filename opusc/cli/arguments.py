@@ -21,13 +21,21 @@ the environment is wrong
 """
 
 
+class _Overview(argparse.RawDescriptionHelpFormatter):
+    """argparse forgets that commands are indented, and would put the longest on a line without its summary."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        self._action_max_length = max(self._action_max_length, max(map(len, COMMANDS)) + 4)
+
+
 def make_parser(words: Iterable[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """A parser that knows every command, and the arguments of those in `words`: only their modules are imported."""
     parser = argparse.ArgumentParser(
         prog="opusc",
         description="Compile AI clusters with optical rails to proved circuits.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Overview,
     )
     parser.add_argument("-V", "--version", action="version", version=f"opusc {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -20,6 +20,7 @@ COMMANDS = {
     "simulate": "what an iteration loses to changing circuits",
     "cost": "power and price against packet-switched fabrics",
     "graph": "draw a fabric, or the circuits of a part",
+    "verify-cabling": "compare cabling as built with the program's",
     "schema": "JSON Schema of what opusc writes",
 }
 

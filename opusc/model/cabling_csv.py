@@ -169,8 +169,8 @@ def _joined(reader: Reader, tables: list[list[tuple[Row, Span]]]) -> tuple[Cable
     if ends is None:
         return None
     cables, wrong = [], 0
-    for row, span, last in ends:
-        cable = _cable(reader, row, span, last)
+    for row, span, last, way in ends:
+        cable = _cable(reader, row, span, last, way)
         wrong += cable is None
         if wrong == _MOST_WRONG:
             return None
@@ -185,11 +185,11 @@ def _two_cables(reader: Reader, jack: str, span: Span, before: Span) -> None:
 
 def _followed(
     reader: Reader, first: list[tuple[Row, Span]], onward: list[dict[str, tuple[Row, Span]]]
-) -> list[tuple[Row, Span, Span]] | None:
-    """All cells on the way of each cable, with the rows of its first and last end."""
-    found = [(row, span, span) for row, span in first]
+) -> list[tuple[Row, Span, Span, tuple[str, ...]]] | None:
+    """All cells on the way of each cable, with the rows of its first and last end and the jacks between them."""
+    found: list[tuple[Row, Span, Span, tuple[str, ...]]] = [(row, span, span, ()) for row, span in first]
     for jacks in onward:
-        loose = [(row["far"], span) for row, span, _ in found if row["far"] not in jacks]
+        loose = [(row["far"], span) for row, span, *_ in found if row["far"] not in jacks]
         if loose:
             jack, span = loose[0]
             others = len(loose) - 1
@@ -199,11 +199,13 @@ def _followed(
                 help="the next file has no row whose near end is this jack",
             )  # fmt: skip
             return None
-        found = [(row | jacks[row["far"]][0], span, jacks[row["far"]][1]) for row, span, _ in found]
+        found = [
+            (row | jacks[row["far"]][0], span, jacks[row["far"]][1], (*way, row["far"])) for row, span, _, way in found
+        ]
     return found
 
 
-def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
+def _cable(reader: Reader, row: Row, span: Span, last: Span, jacks: tuple[str, ...]) -> Cable | None:
     numbers: dict[str, int] = {}
     for name in (*_FIRST, "position", "receive"):
         text = row.get(name, "")
@@ -228,6 +230,7 @@ def _cable(reader: Reader, row: Row, span: Span, last: Span) -> Cable | None:
         position=numbers["position"],
         side=Side(side) if side else None,
         receive=numbers.get("receive"),
+        jacks=jacks,
         span=span,
         spans={"position": last},
     )

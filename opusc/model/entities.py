@@ -218,6 +218,7 @@ class Cable(Entity):
     position: int
     side: Side | None = None  # bidi optics on a crossbar
     receive: int | None = None
+    jacks: tuple[str, ...] = ()  # of patch panels on the way, from the NIC on
 
 
 @dataclass(frozen=True, kw_only=True)

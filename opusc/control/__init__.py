@@ -1,0 +1,1 @@
+"""What talks to switches, and what compares them with the program."""

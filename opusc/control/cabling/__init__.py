@@ -1,0 +1,1 @@
+"""Cabling as built: what was observed, compared with what the program assumes."""
