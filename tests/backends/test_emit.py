@@ -32,7 +32,7 @@ def test_every_target_has_what_a_backend_needs() -> None:
 
 
 def test_an_unknown_target_names_those_that_there_are() -> None:
-    with pytest.raises(UnknownTarget, match="no target `plans`; there are astra-sim, calient, graphviz"):
+    with pytest.raises(UnknownTarget, match="no target `plans`; there are astra-sim, cabling, calient, graphviz"):
         get("plans")
 
 
