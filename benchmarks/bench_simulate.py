@@ -1,4 +1,4 @@
-"""Simulating figure 12 of arXiv 2602.12521 at one delay, beside the least that any model must do.
+"""Simulating figure 12 of arXiv 2602.12521 at one delay, beside the least that any model must do; then large jobs.
 
     python benchmarks/bench_simulate.py
 
@@ -6,17 +6,55 @@ The floor adds up the duration of every operation of every stage once, in plain 
 the operations and nothing of order, overlap or circuits. `program` is what comes before either: deriving the operations
 of 96 layers and their durations. `provisioned` simulates twice, the first time to learn the order of the parts. Best of
 nine.
+
+The large job is Llama-3 405B on 131,072 GPUs with 256 micro-batches, 1F1B, with whole and with sharded parameters:
+`from plan` derives the operations and arranges them, then one simulation for each policy. Compiling is not counted.
 """
 
 import time
 from collections.abc import Callable
 
+from opusc.diagnostics import Diagnostics
+from opusc.driver import compile as compiled
 from opusc.schedule import ON_DEMAND, PROVISIONED, Accelerator, Rates, lower, simulate
+from opusc.schedule.job import setting
 from opusc.schedule.operations import Program
 from opusc.schedule.timing import MILLISECOND
 from opusc.schedule.transformer import Transformer, workload
 
 LIMIT = 0.050  # seconds, what an interactive answer may take
+LARGE_LIMIT = 2.0  # seconds, for the large job from plan to answer
+
+LARGE = """opus 1
+
+use std.switches
+use std.gpus
+use std.models
+
+cluster c {
+  node_count    = 16384
+  gpus_per_node = 8
+  gpu           = gpus.h200
+  scale_up      = 450 GB/s
+  nic           = { ports = 2, rate = 400 Gbps, optics = duplex }
+}
+
+fabric rails {
+  cluster = c
+  rail_by = local_rank
+  switch  = switches.generic { matrix = crossbar, radix = 65536, reconfigure = { settle = 10 ms, relock = 0 ms } }
+}
+
+job j {
+  fabric       = rails
+  model        = models.llama3_405b
+  parallelism  = { tp = 8, dp = 1024, pp = 16 }
+  stages       = [8] * 15 + [6]
+  batch        = 262144
+  microbatches = 256
+  sharding     = SHARDING
+}
+"""
 
 
 def fig12() -> Program:
@@ -68,6 +106,24 @@ def main() -> None:
     ):
         took = best(run)
         print(f"{name:14}{took * 1000:9.3f}{took / least:9.1f}" + ("  over the limit" if took > LIMIT else ""))
+    for sharding in ("none", "full"):
+        large(sharding)
+
+
+def large(sharding: str) -> None:
+    plan = compiled(LARGE.replace("SHARDING", sharding))
+    begin = time.perf_counter()
+    made = setting(plan, Diagnostics())
+    assert made is not None
+    program = made.program
+    assert program.timetable is not None
+    took = time.perf_counter() - begin
+    print(f"\n{plan.world:,} GPUs, sharding {sharding}: {len(program.timetable.rows):,} operations\n")
+    print(f"{'from plan':14}{took * 1000:9.1f} ms" + ("  over the limit" if took > LARGE_LIMIT else ""))
+    for name, policy in (("on demand", ON_DEMAND), ("provisioned", PROVISIONED)):
+        begin = time.perf_counter()
+        simulate(program, policy, 10 * MILLISECOND)
+        print(f"{name:14}{(time.perf_counter() - begin) * 1000:9.1f} ms")
 
 
 if __name__ == "__main__":

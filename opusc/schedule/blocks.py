@@ -16,7 +16,7 @@ from opusc.schedule.carriers import Carrier, legs_of
 from opusc.schedule.operations import Collective, Compute, Operation
 from opusc.schedule.policy import ALL_LINKS
 from opusc.schedule.replay import replay
-from opusc.schedule.timetable import COMPUTING, Task, arrange
+from opusc.schedule.timetable import COMPUTING, Tasks, arrange
 from opusc.schedule.timing import Accelerator, Algorithm, Rates, compute_time
 from opusc.schedule.transformer import NEXT, PREVIOUS, Transformer, layer_operations, table_operations
 
@@ -171,23 +171,23 @@ def _ends(operations: Sequence[Operation], tp: int, gpu: Accelerator, rates: Rat
     """When each ends on a rank that does nothing else, one compute and one tensor-parallel stream."""
     number = {op.name: n for n, op in enumerate(operations)}
     children: list[list[int]] = [[] for _ in operations]
-    waits = []
     for n, op in enumerate(operations):
-        waits.append(len(op.after))
         for name in op.after:
             children[number[name]].append(n)
-    tasks = []
-    for n, op in enumerate(operations):
+    routes: list[int] = []
+    times: list[tuple[int, ...]] = []
+    for op in operations:
         if isinstance(op.work, Compute):
-            route, time = COMPUTING, compute_time(op.work.flops, op.work.size, gpu)
+            routes.append(COMPUTING)
+            times.append((compute_time(op.work.flops, op.work.size, gpu),))
         else:
             assert isinstance(op.work, Collective)
-            [time] = legs_of([Carrier(tp)], op.work.algorithm, op.work.size, gpu, rates)[1] or (0,)
-            route = 0
-        tasks.append(Task(0, route, (time,), tuple(children[n])))
-    table = arrange(tasks, waits, [False] * len(tasks), (), (), ((-1,),))
+            routes.append(0)
+            times.append(legs_of([Carrier(tp)], op.work.algorithm, op.work.size, gpu, rates)[1])
+    waits = [len(op.after) for op in operations]
+    table = arrange(Tasks([0] * len(operations), routes, times, children, waits), (), (), ((-1,),))
     run = replay(table, ALL_LINKS, 0)
-    ends = [0] * len(tasks)
+    ends = [0] * len(operations)
     for row, end in zip(table.rows, run.ends, strict=True):
         ends[row[1]] = end
     return ends

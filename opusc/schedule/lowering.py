@@ -1,6 +1,8 @@
 """From operations to a timetable over the parts of a plan."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from opusc.schedule.carriers import Join, Legs, Network, legs_of, send_legs
 from opusc.schedule.operations import (
@@ -20,7 +22,7 @@ from opusc.schedule.operations import (
     Workload,
     WorkloadError,
 )
-from opusc.schedule.timetable import COMPUTING, Task, arrange
+from opusc.schedule.timetable import COMPUTING, Tasks, Timetable, arrange
 from opusc.schedule.timing import Accelerator, Rates, compute_time
 
 __all__ = ["lower_onto"]
@@ -31,58 +33,72 @@ def lower_onto(workload: Workload, gpu: Accelerator, rates: Rates, network: Netw
     numbers = _numbered(workload)
     legs = _legs(gpu, rates, network)
     routes: dict[tuple[int, ...], int] = {}
-    kinds: list[list[int]] = []
-    works: list[tuple[int, tuple[int, ...]]] = []  # route and times of every task
-    names: list[str] = []
-    waits: list[int] = []
-    children: list[list[int]] = []
-    stage_of: list[int] = []
+    columns = _Columns([], [], [], [], [], [])
     landed: dict[int, int] = {}
-    offset = 0
     for stage, operations in enumerate(workload.stages):
-        kinds.append([])
         for operation in operations:
             work = operation.work
-            found: tuple[int, tuple[int, ...]]
+            route = COMPUTING
+            times: tuple[int, ...] = ()
             if isinstance(work, Busy):
-                kind, found = COMPUTE, (COMPUTING, (work.duration,))
+                kind, times = COMPUTE, (work.duration,)
             elif isinstance(work, Compute):
-                kind, found = COMPUTE, (COMPUTING, (compute_time(work.flops, work.size, gpu),))
+                kind, times = COMPUTE, (compute_time(work.flops, work.size, gpu),)
+            elif isinstance(work, Receive):
+                kind = RECEIVE
             else:
-                kind = RECEIVE if isinstance(work, Receive) else SEND if isinstance(work, Send) else RING
-                route, times = ((), ()) if isinstance(work, Receive) else legs(stage, work)
-                found = (COMPUTING if isinstance(work, Receive) else routes.setdefault(route, len(routes)), times)
-                if kind == RING and all(part < 0 for part in route):
-                    kind = INSIDE
-            kinds[-1].append(kind)
-            works.append(found)
-            names.append(operation.name)
-            waits.append(len(operation.after))
-            children.append([])
-            stage_of.append(stage)
-            if isinstance(work, Send):
-                landed[offset] = _landing(numbers, stage, operation, work)
-            offset += 1
+                parts, times = legs(stage, work)
+                route = routes.setdefault(parts, len(routes))
+                kind = SEND if isinstance(work, Send) else RING if max(parts, default=-1) >= 0 else INSIDE
+                if isinstance(work, Send):
+                    landed[len(columns.kind)] = _landing(numbers, stage, operation, work)
+            columns.add(stage, kind, route, times, operation)
+    children: list[list[int]] = [[] for _ in columns.kind]
     _link(workload, numbers, children)
     _receive(workload, numbers, children, landed)
-    received = set(landed.values())
-    tasks = [Task(stage_of[n], route, times, tuple(children[n])) for n, (route, times) in enumerate(works)]
-    idle = [n in received for n in range(len(tasks))]
-    table = arrange(tasks, waits, idle, network.parts, network.conflicts, tuple(routes), network.holds)
-    if len(table.rows) + len(received) < len(tasks):
-        done = {row[1] for row in table.rows} | received
-        first = next(n for n in range(len(tasks)) if n not in done)
-        raise WorkloadError(
-            f"stage {stage_of[first]}: {names[first]} waits for something that never ends: "
-            "its dependencies form a cycle"
-        )
-    stages, at = [], 0
-    for column in kinds:
-        end = at + len(column)
-        durations = tuple(sum(times) for _, times in works[at:end])
-        stages.append(LoweredStage(tuple(names[at:end]), tuple(column), durations, (), (), (), ()))
-        at = end
-    return Program(workload.name, workload.degrees.get("dp", 1), tuple(stages), table)
+    waits = [-1 if kind == RECEIVE else count for kind, count in zip(columns.kind, columns.waits, strict=True)]
+    tasks = Tasks(columns.stage, columns.route, columns.times, children, waits)
+    table = arrange(tasks, network.parts, network.conflicts, tuple(routes), network.holds)
+    if len(table.rows) + len(landed) < len(waits):
+        _stuck(columns, table)
+    return Program(workload.name, workload.degrees.get("dp", 1), columns.stages(len(workload.stages)), table)
+
+
+@dataclass(slots=True)
+class _Columns:
+    """One entry an operation, through all stages."""
+
+    stage: list[int]
+    kind: list[int]
+    route: list[int]
+    times: list[tuple[int, ...]]
+    name: list[str]
+    waits: list[int]
+
+    def add(self, stage: int, kind: int, route: int, times: tuple[int, ...], operation: Operation) -> None:
+        self.stage.append(stage)
+        self.kind.append(kind)
+        self.route.append(route)
+        self.times.append(times)
+        self.name.append(operation.name)
+        self.waits.append(len(operation.after))
+
+    def stages(self, count: int) -> tuple[LoweredStage, ...]:
+        found = []
+        for stage in range(count):
+            own = slice(bisect_left(self.stage, stage), bisect_right(self.stage, stage))
+            durations = tuple(map(sum, self.times[own]))
+            found.append(LoweredStage(tuple(self.name[own]), tuple(self.kind[own]), durations, (), (), (), ()))
+        return tuple(found)
+
+
+def _stuck(columns: _Columns, table: Timetable) -> None:
+    started = {row[1] for row in table.rows}
+    first = next(n for n, kind in enumerate(columns.kind) if n not in started and kind != RECEIVE)
+    raise WorkloadError(
+        f"stage {columns.stage[first]}: {columns.name[first]} waits for something that never ends: "
+        "its dependencies form a cycle"
+    )
 
 
 def _numbered(workload: Workload) -> list[dict[str, int]]:

@@ -8,27 +8,31 @@ Units of a rank: one compute stream, one stream of traffic inside its domain, an
 parts that share a port takes turns, at the full rate; traffic over parts that share none may overlap.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from opusc.schedule.circuits import Part
 
-__all__ = ["COMPUTING", "Row", "Task", "Timetable", "arrange"]
+__all__ = ["COMPUTING", "Row", "Tasks", "Timetable", "arrange"]
 
 #: In place of a route: the compute stream.
 COMPUTING = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """An operation before it is arranged. `route`: what it runs over, `times`: ps on each leg of the route (one for
-    compute), `children`: tasks that wait for it."""
+class Tasks:
+    """Operations before they are arranged, as columns; numbered stage by stage, within a stage the preferred one first.
 
-    stage: int
-    route: int
-    times: tuple[int, ...]
-    children: tuple[int, ...]
+    `route`: what each runs over, `times`: ps on each leg of the route (one for compute), `children`: tasks that wait
+    for it, `waits`: how many it waits for; a negative number leaves it out.
+    """
+
+    stage: Sequence[int]
+    route: Sequence[int]
+    times: Sequence[tuple[int, ...]]
+    children: Sequence[Sequence[int]]
+    waits: Sequence[int]
 
 
 #: stage, number of the operation (through all stages), rows that must have ended, route, time of each leg, their sum.
@@ -54,94 +58,90 @@ class Timetable:
 
 
 def arrange(
-    tasks: Sequence[Task],
-    waits: Sequence[int],
-    idle: Sequence[bool],
+    tasks: Tasks,
     parts: tuple[Part, ...],
     conflicts: tuple[tuple[int, ...], ...],
     routes: tuple[tuple[int, ...], ...],
     holds: tuple[int, ...] = (),
 ) -> Timetable:
-    """The timetable. Tasks are numbered stage by stage, within a stage the preferred one first; `waits` are how many
-    others each waits for. Idle tasks are left out, and so are those that a cycle of dependencies keeps from starting.
-    """
+    """The timetable. Tasks that a cycle of dependencies keeps from starting have no row."""
     clash = _clashes(routes, conflicts)
-    order = list(_starts(tasks, list(waits), idle, clash))
-    rows = _rows(tasks, order, clash)
+    total = [times[0] if len(times) == 1 else sum(times) for times in tasks.times]
+    order = _order(tasks, total, clash)
+    rows = _rows(tasks, total, order, clash)
     switched = tuple(any(part >= 0 and conflicts[part] for part in route) for route in routes)
     held = _left_behind(conflicts, [routes[row[3]] for row in rows if row[3] >= 0 and switched[row[3]]])
     return Timetable(parts, conflicts, routes, switched, rows, held, holds or (0,) * len(parts))
 
 
-def _clashes(routes: Sequence[tuple[int, ...]], conflicts: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _clashes(routes: Sequence[tuple[int, ...]], conflicts: Sequence[tuple[int, ...]]) -> list[frozenset[int]]:
     """For each route, the routes (itself too) that cannot be used by the same rank at once."""
     on = [frozenset(part for part in route if part >= 0) for route in routes]
     near = [own.union(*(conflicts[part] for part in own)) for own in on]
     return [
-        tuple(other for other in range(len(routes)) if near[r] & on[other] or not (on[r] or on[other]))
+        frozenset(other for other in range(len(routes)) if near[r] & on[other] or not (on[r] or on[other]))
         for r in range(len(routes))
     ]
 
 
-def _starts(
-    tasks: Sequence[Task], missing: list[int], idle: Sequence[bool], clash: Sequence[tuple[int, ...]]
-) -> Iterator[int]:
+def _order(tasks: Tasks, total: Sequence[int], clash: Sequence[frozenset[int]]) -> list[int]:
     """Tasks in the order in which they start when every link is present."""
-    stages = 1 + max((task.stage for task in tasks), default=0)
+    stage_of, route_of, children, missing = tasks.stage, tasks.route, tasks.children, list(tasks.waits)
+    stages = 1 + max(stage_of, default=0)
     ready: list[dict[int, list[int]]] = [{} for _ in range(stages)]
     active: list[set[int]] = [set() for _ in range(stages)]
     events: list[tuple[int, int]] = []
+    order: list[int] = []
     changed = set(range(stages))
-    for number, task in enumerate(tasks):
-        if not missing[number] and not idle[number]:
-            heappush(ready[task.stage].setdefault(task.route, []), number)
+    for number, waits in enumerate(missing):
+        if not waits:
+            heappush(ready[stage_of[number]].setdefault(route_of[number], []), number)
     now = 0
     while True:
         for stage in sorted(changed):
-            busy = active[stage]
-            waiting = sorted((queue[0], route) for route, queue in ready[stage].items() if queue)
-            for number, route in waiting:
-                taken = route in busy if route == COMPUTING else any(other in busy for other in clash[route])
-                if not taken:
-                    heappop(ready[stage][route])
-                    busy.add(route)
-                    heappush(events, (now + sum(tasks[number].times), number))
-                    yield number
+            queues, busy = ready[stage], active[stage]
+            for number, route in sorted((queue[0], route) for route, queue in queues.items() if queue):
+                if busy and (route in busy if route == COMPUTING else not busy.isdisjoint(clash[route])):
+                    continue
+                heappop(queues[route])
+                busy.add(route)
+                heappush(events, (now + total[number], number))
+                order.append(number)
         if not events:
-            return
+            return order
         changed.clear()
         now = events[0][0]
         while events and events[0][0] == now:
-            _, number = heappop(events)
-            task = tasks[number]
-            active[task.stage].discard(task.route)
-            changed.add(task.stage)
-            for child in task.children:
+            number = heappop(events)[1]
+            stage = stage_of[number]
+            active[stage].discard(route_of[number])
+            changed.add(stage)
+            for child in children[number]:
                 missing[child] -= 1
                 if not missing[child]:
-                    other = tasks[child]
-                    heappush(ready[other.stage].setdefault(other.route, []), child)
-                    changed.add(other.stage)
+                    stage = stage_of[child]
+                    heappush(ready[stage].setdefault(route_of[child], []), child)
+                    changed.add(stage)
 
 
-def _rows(tasks: Sequence[Task], order: Sequence[int], clash: Sequence[tuple[int, ...]]) -> tuple[Row, ...]:
+def _rows(tasks: Tasks, total: Sequence[int], order: Sequence[int], clash: Sequence[frozenset[int]]) -> tuple[Row, ...]:
     """Rows whose predecessors include whoever had the unit before."""
-    place = {number: at for at, number in enumerate(order)}
-    before: list[list[int]] = [[] for _ in order]
-    for number, at in place.items():
-        for child in tasks[number].children:
-            if child in place:
-                before[place[child]].append(at)
-    latest: dict[tuple[int, int], int] = {}
+    stage_of, route_of, children = tasks.stage, tasks.route, tasks.children
+    before: list[list[int]] = [[] for _ in total]
+    latest: list[dict[int, int]] = [{} for _ in range(1 + max(stage_of, default=0))]
     rows: list[Row] = []
     for at, number in enumerate(order):
-        task = tasks[number]
-        own = before[at]
-        for route in (COMPUTING,) if task.route == COMPUTING else clash[task.route]:
-            if (last := latest.get((task.stage, route))) is not None:
-                own.append(last)
-        latest[task.stage, task.route] = at
-        rows.append((task.stage, number, tuple(own), task.route, task.times, sum(task.times)))
+        stage, route, own = stage_of[number], route_of[number], before[number]
+        last = latest[stage]
+        if route == COMPUTING:
+            if route in last:
+                own.append(last[route])
+        else:
+            own += [place for other, place in last.items() if other in clash[route]]
+        last[route] = at
+        for child in children[number]:
+            before[child].append(at)
+        rows.append((stage, number, tuple(own), route, tasks.times[number], total[number]))
     return tuple(rows)
 
 
