@@ -194,6 +194,8 @@ def _report(plan: "Plan", modelled: "Setting", found: "Estimate", width: int) ->
     out += labelled("counted", counted, width)
     if (share := modelled.gpu.efficiency) != 1:
         out += labelled("compute", f"at {fixed(share * 100, 1)} % of the roofline, as the job states", width)
+    if modelled.iterations > 1:
+        out += labelled("trace", f"{modelled.iterations} iterations, simulated as one", width)
     out += labelled("all links", f"{fixed(Fraction(found.all_links.iteration, _MS), 3)} ms an iteration", width) + "\n"
     head = ("policy", "delay", "iteration", "overhead", "at zero", "added", "changes", "visible")
     rows = [

@@ -85,7 +85,7 @@ def _job(ev: Evaluator, blocks: list[Block], loader: Modules, program: tree.Prog
     clusters = fabrics.sub("cluster", "cluster") if fabrics else None
     hardware = cluster(clusters) if clusters else None
     network = fabric(fabrics, hardware, loader) if fabrics and hardware else None
-    return job(reader, network) if network else None
+    return job(reader, network, loader) if network else None
 
 
 def _requirements(ev: Evaluator, modules: Modules) -> tuple[Requirement, ...]:

@@ -377,6 +377,7 @@ class Job(Entity):
     policy: str | None = None
     relay_allowed: bool = True
     schedule: tuple[str, ...] = ()  # phase names in order, when stated
+    trace: Entity | None = None  # a measured schedule: measured.Trace
     pack: tuple[Packed, ...] = ()  # phases that share out the ports instead of taking turns on them
 
 

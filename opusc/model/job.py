@@ -4,20 +4,32 @@ from collections import Counter
 from fractions import Fraction
 
 from opusc.diagnostics import Label
-from opusc.model.entities import Dialect, Fabric, Job, NeuralNetwork, Packed, Parallelism, Pipeline, PipelineKind
+from opusc.model.entities import (
+    Dialect,
+    Fabric,
+    Job,
+    NeuralNetwork,
+    Packed,
+    Parallelism,
+    Pipeline,
+    PipelineKind,
+)
 from opusc.model.evaluate import Stop
 from opusc.model.hardware import network
+from opusc.model.loader import FileLoader
+from opusc.model.measured import Trace
 from opusc.model.parallelism import order, parallelism
 from opusc.model.phases import phases
 from opusc.model.reader import Reader
 from opusc.model.schema import Count
+from opusc.model.trace import trace
 from opusc.model.units import RATIO, Quantity
-from opusc.model.values import Applied, Entry, kind_of
+from opusc.model.values import Applied, kind_of
 
 __all__ = ["job"]
 
 
-def job(reader: Reader, fabric: Fabric) -> Job | None:
+def job(reader: Reader, fabric: Fabric, loader: FileLoader) -> Job | None:
     cluster = fabric.cluster
     word = reader.choice("dialect")
     if word is None and reader.has("dialect"):
@@ -35,6 +47,7 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
     made = phases(reader, degrees, dialect, pipeline, net)
     sharding, relay, policy = reader.choice("sharding"), reader.choice("relay"), reader.choice("policy")
     batch, microbatches, efficiency = reader.count("batch"), reader.count("microbatches"), _efficiency(reader)
+    schedule, measured = _schedule(reader, tuple(phase.name for phase in made), loader)
     if ranks is None:
         return None
     return Job(
@@ -54,16 +67,11 @@ def job(reader: Reader, fabric: Fabric) -> Job | None:
         efficiency=efficiency,
         policy=policy.word if policy else None,
         relay_allowed=relay is None or relay.word == "allow",
-        schedule=_schedule(reader, tuple(phase.name for phase in made)),
+        schedule=schedule,
+        trace=measured,
         pack=_pack(reader, tuple(phase.name for phase in made), cluster.rail_nic.ports),
         span=reader.block.span,
         spans=reader.spans(),
-    )
-
-
-def _later(reader: Reader, entry: Entry, what: str) -> None:
-    reader.ev.sink.error(
-        "OPUS110", f"{what} is planned for a later version of opusc", entry.span, "not in this version"
     )
 
 
@@ -166,18 +174,19 @@ def _even(layers: int, stages: int) -> str:
     return f"[{full}] * {more} + [{full - 1}] * {stages - more}" if more < stages else f"[{full}] * {stages}"
 
 
-def _schedule(reader: Reader, names: tuple[str, ...]) -> tuple[str, ...]:
+def _schedule(reader: Reader, names: tuple[str, ...], loader: FileLoader) -> tuple[tuple[str, ...], Trace | None]:
+    """The order of phases as stated, or as measured."""
     entry = reader.entry("schedule")
     if entry is None:
-        return ()
+        return (), None
     try:
         value = reader.ev.bound(entry.value, (*names, "trace"))
         if isinstance(value, Applied) and value.word == "trace":
-            _later(reader, entry, "a schedule from a trace")
-            return ()
+            known = reader.as_word("schedule", value, entry.value.span, ("trace",))
+            return (), trace(reader, known, loader) if known else None
         items = reader.ev.items(value, entry.value.span)
     except Stop:
-        return ()
+        return (), None
     found = []
     for item in items:
         if not (isinstance(item, Applied) and item.word in names):
@@ -188,9 +197,9 @@ def _schedule(reader: Reader, names: tuple[str, ...]) -> tuple[str, ...]:
                 entry.value.span,
                 help=f"phases: {', '.join(names)}",
             )
-            return ()
+            return (), None
         found.append(item.word)
-    return tuple(found)
+    return tuple(found), None
 
 
 def _pack(reader: Reader, names: tuple[str, ...], most: int) -> tuple[Packed, ...]:

@@ -115,6 +115,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "share": ("rail",),
     "explicit": ("of",),
     "csv": ("columns",),
+    "trace": ("compute",),
 }
 #: The words that stand before a value: `csv "cabling.csv"`.
 APPLIED = ("csv", "trace")
@@ -350,7 +351,12 @@ _JOB = Kind(
         ),
         F("policy", Choice(("on_demand", "provisioned", "static", "auto")), "when a change may start"),
         F("relay", Choice(("allow", "forbid")), "whether traffic may hop to another GPU's rail", default="allow"),
-        F("schedule", Other("list of phases"), "the order of phases, where the defaults do not say it"),
+        F(
+            "schedule",
+            Other("list of phases"),
+            "the order of a stage's traffic, or measured: `trace \"file\" { compute = [time, ...] }`",
+            default="by the pipeline",
+        ),
         F("pack", Other("list of phases"), "phases that have ports to themselves: [dp, pp { ports = 1 }]"),
     ),
 )

@@ -263,7 +263,7 @@ class _Stage:
     def _tie(self, key: str, size: int, after: tuple[str, ...]) -> tuple[str, ...]:
         """First and last stage exchange the gradients of the table that they share, and add them."""
         other = self.layout.stages - 1 if self.stage == 0 else 0
-        self.between.append(Operation(f"{key} tied", Receive(other)))
+        self.between.append(Operation(f"{key} tied", Receive(other, self.layout.tied)))
         lands = f"{'head' if key == 'embedding' else 'embedding'} tied"
         self.between.append(Operation(f"{key} tie", Send(other, size, lands, self.layout.tied), after))
         return (*after, f"{key} tied")

@@ -4,25 +4,30 @@ A job of the published form (see `published`) is simulated with the published op
 job is laid out block by block (`iteration.py`) over the parts of its plan.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Dialect, Job, NeuralNetwork, PipelineKind
+from opusc.model.measured import Trace
 from opusc.model.phases import axes_of
 from opusc.plan.plan import Plan
 from opusc.schedule.blocks import Experts, Sizes, Unit, units
 from opusc.schedule.carriers import Network, network
 from opusc.schedule.demands import LEAST, dark, known, numbers
+from opusc.schedule.explicit import ordered
 from opusc.schedule.iteration import Layout, Reduction, iteration
 from opusc.schedule.lowering import lower_onto
-from opusc.schedule.operations import Program, Workload, lower
+from opusc.schedule.operations import Program, Workload, WorkloadError, lower
 from opusc.schedule.pipelines import Block, gpipe, interleaved, one_f_one_b
 from opusc.schedule.refusals import published, refuse
 from opusc.schedule.timing import Accelerator, Rates
+from opusc.schedule.traced import traced
 from opusc.schedule.transformer import Transformer, workload
+from opusc.source import Span
 
 __all__ = ["Setting", "dark", "setting"]
 
@@ -32,7 +37,8 @@ class Setting:
     """What to simulate. `program` has the durations in picoseconds.
 
     `network` are the circuits of the plan; None for a job of the published form, whose circuits are rings and joins.
-    `batches` is the micro-batches of a pipeline; `shape.tokens` the tokens of one of them on one rank.
+    `batches` is the micro-batches of a pipeline; `shape.tokens` the tokens of one of them on one rank. A trace may
+    hold several `iterations`, which are simulated as one.
     """
 
     shape: Transformer
@@ -41,6 +47,7 @@ class Setting:
     rates: Rates
     network: Network | None = None
     batches: int = 1
+    iterations: int = 1
 
     @cached_property
     def program(self) -> Program:
@@ -76,7 +83,38 @@ def setting(plan: Plan, sink: Diagnostics, element: int = 1, *, arithmetic: bool
         return Setting(shape, workload(job.name, shape, layers), gpu, rates)
     circuits = network(plan, _group_sizes(job))
     layout = _layout(job, net, shape, circuits, gpu, rates)
-    return Setting(shape, iteration(layout, gpu), gpu, rates, circuits, known(job.microbatches))
+    made = Setting(shape, iteration(layout, gpu), gpu, rates, circuits, known(job.microbatches))
+    return _in_stated_order(plan, made, sink)
+
+
+def _in_stated_order(plan: Plan, made: Setting, sink: Diagnostics) -> Setting | None:
+    """The setting with its operations in the order that the job states or has measured."""
+    job = plan.model.job
+    lines: Mapping[tuple[int, str], Span] = {}
+    if isinstance(job.trace, Trace):
+        found = traced(plan, job.trace, made.workload, made.program, sink)
+        if found is None:
+            return None
+        made, lines = replace(made, workload=found.workload, iterations=found.iterations), found.lines
+    elif job.schedule:
+        made = replace(made, workload=ordered(made.workload, job.schedule))
+    else:
+        return made
+    try:
+        _ = made.program
+    except WorkloadError as error:
+        sink.error(
+            "OPUS436",
+            f"the schedule waits for itself: stage {error.stage} never comes to `{error.operation}`",
+            lines.get((error.stage, error.operation), job.at("schedule")),
+            "this line" if lines else "this order",
+            notes=["every stage does its part in order, and some wait for each other in a circle"],
+            help="give the phases that depend on each other several turns, or leave `schedule` out"
+            if not lines
+            else "are these the lines of one job, and its `pipeline` and `microbatches` those of the trace?",
+        )
+        return None
+    return made
 
 
 def _shape(job: Job, net: NeuralNetwork, element: int, arithmetic: bool) -> Transformer:

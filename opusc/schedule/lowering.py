@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opusc.schedule.carriers import Join, Legs, Network, legs_of, send_legs
+from opusc.schedule.carriers import Legs, Network, legs_of, send_legs
 from opusc.schedule.operations import (
     COMPUTE,
     INSIDE,
@@ -19,11 +19,12 @@ from opusc.schedule.operations import (
     Program,
     Receive,
     Send,
+    Timed,
     Workload,
     WorkloadError,
 )
 from opusc.schedule.timetable import COMPUTING, Tasks, Timetable, arrange
-from opusc.schedule.timing import Accelerator, Rates, compute_time
+from opusc.schedule.timing import Accelerator, Algorithm, Rates, compute_time
 
 __all__ = ["lower_onto"]
 
@@ -97,7 +98,9 @@ def _stuck(columns: _Columns, table: Timetable) -> None:
     first = next(n for n, kind in enumerate(columns.kind) if n not in started and kind != RECEIVE)
     raise WorkloadError(
         f"stage {columns.stage[first]}: {columns.name[first]} waits for something that never ends: "
-        "its dependencies form a cycle"
+        "its dependencies form a cycle",
+        columns.stage[first],
+        columns.name[first],
     )
 
 
@@ -153,22 +156,29 @@ def _receive(
         raise WorkloadError(f"stage {stage}: {name} is never sent")
 
 
-def _legs(gpu: Accelerator, rates: Rates, network: Network) -> Callable[[int, Collective | Send], Legs]:
+def _legs(gpu: Accelerator, rates: Rates, network: Network) -> Callable[[int, Collective | Timed | Send], Legs]:
     """Parts and times of traffic, each kind computed once."""
     known: dict[object, Legs] = {}
 
-    def legs(stage: int, work: Collective | Send) -> Legs:
-        if isinstance(work, Send):
-            low, high = sorted((stage, work.to))
-            key: object = (work.phase, low, high, work.size)
-            if key not in known:
-                join: Join | None = network.joins.get((work.phase, low, high))
-                known[key] = send_legs(join, work.size, rates)
-        else:
-            key = (work.axis, stage, work.algorithm, work.size)
-            if key not in known:
-                carriers = network.carriers[work.axis, stage]
-                known[key] = legs_of(carriers, work.algorithm, work.size, gpu, rates)
+    def legs(stage: int, work: Collective | Timed | Send) -> Legs:
+        key: object = (stage, work)
+        if key not in known:
+            if isinstance(work, Send):
+                low, high = sorted((stage, work.to))
+                known[key] = send_legs(network.joins.get((work.phase, low, high)), work.size, rates)
+            elif isinstance(work, Timed):
+                known[key] = _timed(stage, work)
+            else:
+                known[key] = legs_of(network.carriers[work.axis, stage], work.algorithm, work.size, gpu, rates)
         return known[key]
+
+    def _timed(stage: int, work: Timed) -> Legs:
+        """The legs of a collective of any size, stretched over the time."""
+        if not work.axis:
+            return (), ()
+        parts, times = legs_of(network.carriers[work.axis, stage], Algorithm.ALL_REDUCE, 2**30, gpu, rates)
+        whole = max(sum(times), 1)
+        ends = [sum(times[: n + 1]) * work.duration // whole for n in range(len(times))]
+        return parts, tuple(end - begin for begin, end in zip([0, *ends], ends, strict=False))
 
     return legs

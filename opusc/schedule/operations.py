@@ -24,6 +24,7 @@ __all__ = [
     "Program",
     "Receive",
     "Send",
+    "Timed",
     "Workload",
     "WorkloadError",
     "lower",
@@ -76,6 +77,15 @@ class Receive:
     """Ends when the send that names it has arrived; takes no unit of the rank."""
 
     source: int
+    phase: str = "pp"
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Traffic over the circuits of a phase that takes `duration` (ps) whatever it carries; none over no phase."""
+
+    axis: str
+    duration: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Operation:
     """One thing that a rank does, once the operations in `after` have ended."""
 
     name: str
-    work: Compute | Busy | Collective | Send | Receive
+    work: Compute | Busy | Collective | Timed | Send | Receive
     after: tuple[str, ...] = ()
 
 
@@ -128,6 +138,10 @@ class Program:
 class WorkloadError(ValueError):
     """The operations do not form a schedule; the message names the stage and the operation."""
 
+    def __init__(self, message: str, stage: int = -1, operation: str = "") -> None:
+        super().__init__(message)
+        self.stage, self.operation = stage, operation
+
 
 def lower(workload: Workload, gpu: Accelerator, rates: Rates) -> Program:
     """Attach durations and resolve names to indices."""
@@ -168,7 +182,7 @@ def _kind(op: Operation, degrees: Mapping[str, int]) -> int:
             return COMPUTE
         case Collective(axis="dp") if degrees["dp"] > 1:
             return RING
-        case Collective():
+        case Collective() | Timed():
             return INSIDE
         case Send():
             return SEND
@@ -187,6 +201,8 @@ def _duration(op: Operation, degrees: Mapping[str, int], gpu: Accelerator, rates
         case Compute(flops=flops, size=size):
             return compute_time(flops, size, gpu)
         case Busy(duration=duration):
+            return duration
+        case Timed(duration=duration):
             return duration
         case Collective(axis=axis, algorithm=algorithm, size=size):
             rate = rates.ring_rate if axis == "dp" else rates.scale_up_rate

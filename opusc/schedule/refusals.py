@@ -40,8 +40,6 @@ def _unknown(plan: Plan) -> Iterator[tuple[str, Span, str]]:
     if job.pipeline.kind is PipelineKind.DUALPIPE:
         way_out = "it knows `pipeline = one_f_one_b`, `gpipe` and `interleaved { chunks = ... }`"
         yield "`pipeline = dualpipe`: two copies of the model fed from both ends", job.at("pipeline"), way_out
-    if job.schedule:
-        yield "a stated `schedule`", job.at("schedule"), "leave it out: the order of phases follows from the pipeline"
     if net is not None and net.layers > _MOST_LAYERS:
         yield f"{net.layers:,} layers, at most {_MOST_LAYERS:,}", job.at("model"), _PROVED
     for phase in plan.phases:
@@ -144,6 +142,7 @@ def published(plan: Plan) -> bool:
         and not p.split
         and job.sharding == "none"
         and not job.schedule
+        and job.trace is None
         and net is not None
         and not net.experts
         and not net.tied_embeddings

@@ -43,9 +43,9 @@ Row = tuple[int, int, tuple[int, ...], int, tuple[int, ...], int]
 class Timetable:
     """Rows in the order in which they start with all links present.
 
-    `routes[r]` are the parts of route r, one after another (negative: inside a domain). `held` are the parts that hold
-    at the start: those that the iteration before left behind. `switched[r]`: some part of the route shares a port with
-    another part. `holds[p]` is how long part p stays once it is lit (ps).
+    `routes[r]` are the parts of route r, one after another (negative: inside a domain; none: no traffic at all).
+    `held` are the parts that hold at the start: those that the iteration before left behind. `switched[r]`: some part
+    of the route shares a port with another part. `holds[p]` is how long part p stays once it is lit (ps).
     """
 
     parts: tuple[Part, ...]
@@ -79,7 +79,11 @@ def _clashes(routes: Sequence[tuple[int, ...]], conflicts: Sequence[tuple[int, .
     on = [frozenset(part for part in route if part >= 0) for route in routes]
     near = [own.union(*(conflicts[part] for part in own)) for own in on]
     return [
-        frozenset(other for other in range(len(routes)) if near[r] & on[other] or not (on[r] or on[other]))
+        frozenset(
+            other
+            for other in range(len(routes))
+            if near[r] & on[other] or (routes[r] and routes[other] and not on[r] and not on[other])
+        )
         for r in range(len(routes))
     ]
 

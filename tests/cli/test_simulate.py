@@ -148,7 +148,6 @@ def test_drawings_show_each_stage_and_each_policy(tmp_path: Path, capsys: pytest
             "reductions of phase `dp` over a hypercube",
         ),
         ("policy       = provisioned", "phase mine over dp { topology = ring }", "what phase `mine` carries"),
-        ("policy       = provisioned", "schedule = [pp, dp]", "a stated `schedule`"),
         ("models.llama3_70b", "models.llama3_70b { layers = 2000000 }", "2,000,000 layers"),
     ],
 )
@@ -202,6 +201,7 @@ def test_what_cannot_be_an_iteration_is_refused(
         ("models.llama3_70b", "models.llama3_70b { tied_embeddings = true }"),
         ("models.llama3_70b", "models.llama3_70b { experts = 8, experts_per_token = 2 }"),
         ("policy       = provisioned", "stages = [80, 0]"),
+        ("policy       = provisioned", "schedule = [pp, dp]"),
     ],
 )
 def test_jobs_beyond_the_published_form_are_simulated(

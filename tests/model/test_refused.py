@@ -12,8 +12,6 @@ from tests.model.programs import CLUSTER, FABRIC, HEAD, JOB, PROGRAM, codes, mod
         PROGRAM + "fault position 3 of rails.rail[0]\nfault node 1 of c\n",
         PROGRAM + "job k { fabric = rails, parallelism = { dp = 2 } }\njob l { fabric = rails, parallelism = {} }\n",
         PROGRAM.replace("node_count = 4", "node_count = 4, spares = { nodes = [3] }"),
-        PROGRAM.replace("pp = 2 }", "pp = 2 }\n  pack = [dp, pp]"),
-        PROGRAM.replace("pp = 2 }", 'pp = 2 }\n  schedule = trace "t.json"'),
     ],
 )
 def test_later_things_are_refused_once(text: str) -> None:
@@ -25,6 +23,22 @@ def test_a_schedule_names_phases() -> None:
     assert model.job.schedule == ("pp", "dp", "pp", "dp", "pp")
     for wrong, code in (("[pp, ddp]", "OPUS101"), ("pp", "OPUS201"), ("[pp, 3]", "OPUS418"), ("[cp]", "OPUS101")):
         assert codes(PROGRAM.replace("pp = 2 }", f"pp = 2 }}\n  schedule = {wrong}")) == [code]
+
+
+def test_pack_names_phases_and_gives_them_ports() -> None:
+    model = right(PROGRAM.replace("pp = 2 }", "pp = 2 }\n  pack = [dp { ports = 1 }, pp]"))
+    assert [(packed.phase, packed.ports) for packed in model.job.pack] == [("dp", 1), ("pp", None)]
+    for wrong, code in (
+        ("[pp, ddp]", "OPUS101"),
+        ("pp", "OPUS201"),
+        ("[pp, 3]", "OPUS418"),
+        ("[pp, pp]", "OPUS208"),
+        ("[pp { port = 1 }]", "OPUS207"),
+        ("[pp { ports = 3 }]", "OPUS204"),
+        ("[pp { ports = 0 }]", "OPUS204"),
+        ("[pp { ports = dp }]", "OPUS101"),
+    ):
+        assert codes(PROGRAM.replace("pp = 2 }", f"pp = 2 }}\n  pack = {wrong}")) == [code], wrong
 
 
 def cabled(how: str, optics: str = "duplex", switch: str = "{}") -> str:
