@@ -1,10 +1,8 @@
 """`python -m opusc`."""
 
-import sys
-
-from opusc.cli.main import main
+from opusc.cli.main import entry
 
 __all__: list[str] = []
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

@@ -8,7 +8,7 @@ import sys
 
 from opusc.version import __version__
 
-__all__ = ["main"]
+__all__ = ["entry", "main"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,3 +20,20 @@ def main(argv: list[str] | None = None) -> int:
     from opusc.cli.run import run
 
     return run(arguments)
+
+
+def entry() -> None:
+    """Run the command line of this process and end it.
+
+    Once a solver was there, an orderly end (every module, every term, the solver's own tables) takes a tenth of what
+    checking a program takes, and nobody sees it. Files are closed by then; what is printed is flushed here. While
+    other threads run, Python's own way waits for them.
+    """
+    code = main()
+    if "z3" not in sys.modules or len(sys.modules["threading"].enumerate()) > 1:
+        sys.exit(code)
+    import os
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

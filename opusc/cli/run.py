@@ -13,7 +13,7 @@ __all__ = ["run"]
 
 def run(arguments: list[str]) -> int:
     # A command makes few cycles and ends soon: looking for them every 700 objects is a twentieth of its time.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
     prepare_streams()
     try:
         parser = make_parser([word for word in arguments if not word.startswith("-")][:1])

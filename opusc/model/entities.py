@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from opusc.diagnostics import Diagnostics
 from opusc.source import Source, Span
+from opusc.structural import Structural
 
 __all__ = [
     "Cable",
@@ -94,8 +95,8 @@ class PipelineKind(StrEnum):
     DUALPIPE = "dualpipe"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entity:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Entity(Structural):
     """Anything the author wrote."""
 
     span: Span = field(compare=False, repr=False)
@@ -106,7 +107,7 @@ class Entity:
         return self.spans.get(name, self.span)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SwitchKind(Entity):
     """One optical circuit switch, as a rail uses it (radix counts positions of one side on a crossbar)."""
 
@@ -126,7 +127,7 @@ class SwitchKind(Entity):
     egress_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Nic(Entity):
     """The NICs of one role. `ports` is per GPU (per node when `per_node`)."""
 
@@ -140,7 +141,7 @@ class Nic(Entity):
     on_rail: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Gpu(Entity):
     name: str
     peak: int | None = None  # operations per second
@@ -148,7 +149,7 @@ class Gpu(Entity):
     memory_bandwidth: int | None = None  # bit/s
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NeuralNetwork(Entity):
     """The model that a job trains (`model = models.llama3_8b`)."""
 
@@ -166,7 +167,7 @@ class NeuralNetwork(Entity):
     gated: bool | None = None  # the feed-forward part has three matrices (gate, up, down) rather than two
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Cluster(Entity):
     """Nodes of GPUs, grouped into scale-up domains.
 
@@ -204,7 +205,7 @@ class CablingKind(StrEnum):
     LISTED = "listed"  # every cable stated, inline or in CSV files
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Cable(Entity):
     """One stated cable: the switch position on which a NIC port ends.
 
@@ -221,7 +222,7 @@ class Cable(Entity):
     jacks: tuple[str, ...] = ()  # of patch panels on the way, from the NIC on
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CablingSpec(Entity):
     kind: CablingKind
     share: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (rail, positions in order)
@@ -229,7 +230,7 @@ class CablingSpec(Entity):
     sides: tuple[Side, ...] = ()  # per port, for bidi optics on a crossbar: default A, B, A, B, ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RailSpec(Entity):
     """One rail: its switches in plane-major order, `switches[plane * blocks + block]`."""
 
@@ -237,7 +238,7 @@ class RailSpec(Entity):
     switches: tuple[SwitchKind, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Components(Entity):
     """What packet-switched fabrics of the same bandwidth are made of; the switch itself holds no transceivers."""
 
@@ -250,7 +251,7 @@ class Components(Entity):
     both_ends: bool | None = None  # whether transceivers in packet switches are counted too
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Fabric(Entity):
     name: str
     cluster: Cluster
@@ -262,7 +263,7 @@ class Fabric(Entity):
     components: Components | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Parallelism(Entity):
     """Degrees as stated. `dp` is the whole data-parallel degree; replicate * shard = dp where split."""
 
@@ -284,7 +285,7 @@ class Parallelism(Entity):
         return self.tp * self.cp * self.dp * self.pp
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Pipeline(Entity):
     kind: PipelineKind
     chunks: int = 1  # virtual stages per pipeline rank
@@ -294,7 +295,7 @@ class Pipeline(Entity):
 EdgeRule = Callable[[int], tuple[tuple[int, int, Span], ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TopologySpec(Entity):
     """A topology word with its arguments.
 
@@ -308,7 +309,7 @@ class TopologySpec(Entity):
     edges: EdgeRule | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PhaseSpec(Entity):
     """A kind of traffic and the axes it runs over.
 
@@ -325,7 +326,7 @@ class PhaseSpec(Entity):
     stated: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Packed(Entity):
     """A phase that has NIC ports to itself: so many, or as many as it needs when `ports` is None."""
 
@@ -338,7 +339,7 @@ class Packed(Entity):
 Decision = Callable[[Mapping[str, Fraction], Diagnostics], str | None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Requirement(Entity):
     """A `require` that holds, or one that this version cannot check yet.
 
@@ -351,7 +352,7 @@ class Requirement(Entity):
     decide: "Decision | None" = field(default=None, compare=False, repr=False)  # set when it waits
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Job(Entity):
     """A training job on a fabric.
 
@@ -381,8 +382,8 @@ class Job(Entity):
     pack: tuple[Packed, ...] = ()  # phases that share out the ports instead of taking turns on them
 
 
-@dataclass(frozen=True, kw_only=True)
-class Model:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Model(Structural):
     """A whole program: exactly one job on one fabric, in this version."""
 
     job: Job

@@ -7,6 +7,8 @@ required, or demanded by whoever first needs it.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from opusc.structural import Structural
+
 __all__ = [
     "APPLIED",
     "ARGUMENTS",
@@ -23,8 +25,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Count(Structural):
     """A whole number."""
 
     least: int = 1
@@ -34,8 +36,8 @@ class Count:
         return "count" if self.least == 1 else f"whole number from {self.least}"
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Measure(Structural):
     """A quantity; `example` is a bare number's most likely meaning, for the fix."""
 
     dimension: str
@@ -47,8 +49,8 @@ class Measure:
         return f"{self.dimension} ({self.unit})"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Choice(Structural):
     """One of a few words."""
 
     words: tuple[str, ...]
@@ -57,8 +59,8 @@ class Choice:
         return " | ".join(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Record(Structural):
     """A block of a kind."""
 
     kind: str
@@ -67,8 +69,8 @@ class Record:
         return self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Other(Structural):
     """Read by the code of its kind: `text`, `truth`, `list of ...`, `topology`, ..."""
 
     text: str
@@ -80,8 +82,8 @@ class Other:
 FieldType: TypeAlias = Count | Measure | Choice | Record | Other
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FieldSpec(Structural):
     name: str
     type: FieldType
     doc: str
@@ -91,8 +93,8 @@ class FieldSpec:
     selected: bool = False  # stands with a selection of indices
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Kind(Structural):
     name: str
     doc: str
     fields: tuple[FieldSpec, ...]

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from opusc.model.units import Quantity
 from opusc.source import Span
+from opusc.structural import Structural
 from opusc.syntax import tree
 
 __all__ = [
@@ -32,8 +33,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Interval(Structural):
     """`first..last`, both ends included; empty when last < first. Never expanded before it must be."""
 
     first: int
@@ -51,8 +52,8 @@ class Interval:
         return f"{self.first}..{self.last}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Bound(Structural):
     """An expression and the scope it stands in; `base` is what a refinement changes."""
 
     expression: tree.Expression
@@ -64,8 +65,8 @@ class Bound:
         return self.expression.span
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Entry(Structural):
     """One field of a block, with its label (`nic storage`) or selection (`rail[0..3]`)."""
 
     name: str
@@ -79,8 +80,8 @@ class Entry:
         return self.name, self.label, self.selection.span.text if self.selection else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Block(Structural):
     """Fields between braces. `kind` is empty until a declaration or a field says what the block is."""
 
     span: Span
@@ -97,8 +98,8 @@ class Block:
         return next((e for e in self.entries if e.name == name and not e.label and e.selection is None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Applied(Structural):
     """An enumeration word, found by the type of its field, with what was put to it.
 
     `ring`, `flattened_butterfly { dims = [2, 4] }`, `csv "cabling.csv"`.
@@ -110,8 +111,8 @@ class Applied:
     block: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function(Structural):
     """A function of the author's: `let f(a, b) = ...`."""
 
     name: str
@@ -120,21 +121,21 @@ class Function:
     scope: "Scope"
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Module(Structural):
     """A used file: its top-level names."""
 
     name: str
     scope: "Scope"
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Missing(Structural):
     """What a name stands for after its declaration went wrong: using it is no further mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Builtin:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Builtin(Structural):
     """A function of the language, by name."""
 
     name: str

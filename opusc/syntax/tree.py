@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from opusc.source import Source, Span
+from opusc.structural import Structural
 
 __all__ = [
     "Attribute",
@@ -45,22 +46,22 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Node:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class _Node(Structural):
     span: Span = field(compare=False, repr=False)
 
 
 # --- expressions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Name(_Node):
     """`dp`, `ring`, `switches`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Number(_Node):
     """A bare number. `text` is as written (`0.5`, `1_000`); `value` is exact."""
 
@@ -68,7 +69,7 @@ class Number(_Node):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Quantity(_Node):
     """A number with its unit: `200 Gbps`, `6 %`. Units are looked up later, so an unknown one parses."""
 
@@ -78,31 +79,31 @@ class Quantity(_Node):
     unit_span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class String(_Node):
     """`"10.0.0.{20 + rail}"`: literal text and the expressions between braces, in order."""
 
     parts: tuple["str | Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Boolean(_Node):
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class List(_Node):
     items: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tuple(_Node):
     """`(i, i + 3)`: at least two items; one in parentheses is only grouping."""
 
     items: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Range(_Node):
     """`first..last`, both ends included."""
 
@@ -110,7 +111,7 @@ class Range(_Node):
     last: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comprehension(_Node):
     """`[element for NAMES in iterable if condition]`; several names unpack tuples.
 
@@ -121,20 +122,20 @@ class Comprehension(_Node):
     clauses: tuple[tuple[tuple[Name, ...], "Expression", "Expression | None"], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary(_Node):
     operator: str  # "-" | "not"
     operand: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(_Node):
     operator: str  # + - * / mod div == != < <= > >= and or in
     left: "Expression"
     right: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class When(_Node):
     """`if condition then yes else no`."""
 
@@ -143,7 +144,7 @@ class When(_Node):
     no: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attribute(_Node):
     """`switches.palomar_136`, `pool.node[12].gpu`."""
 
@@ -151,7 +152,7 @@ class Attribute(_Node):
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Index(_Node):
     """`rails.rail[3]`."""
 
@@ -159,7 +160,7 @@ class Index(_Node):
     index: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(_Node):
     """`product(dims)`, `tp.size(4)`: a pure function applied to values."""
 
@@ -167,7 +168,7 @@ class Call(_Node):
     arguments: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tagged(_Node):
     """A word applied to a text or a list without parentheses: `csv "cabling.csv"`, `csv ["a.csv", "b.csv"]`."""
 
@@ -175,14 +176,14 @@ class Tagged(_Node):
     argument: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Record(_Node):
     """`{ field = value, ... }`."""
 
     items: tuple["Item", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Refine(_Node):
     """`base { field = value }`: like `base`, except."""
 
@@ -215,7 +216,7 @@ Expression: TypeAlias = (
 # --- what stands in a block ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Field(_Node):
     """`name = value`, with an optional label (`nic storage = ...`) or selection (`rail[0..3] = ...`, `rail 0 = ...`).
 
@@ -230,7 +231,7 @@ class Field(_Node):
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Phase(_Node):
     """`phase NAME over AXIS * AXIS { ... }`. Axes are dotted names (`dp.shard`) as written."""
 
@@ -240,7 +241,7 @@ class Phase(_Node):
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Require(_Node):
     """`require condition else "message"`."""
 
@@ -248,7 +249,7 @@ class Require(_Node):
     message: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(_Node):
     """`let name = value` or `let name(a, b) = value`."""
 
@@ -264,7 +265,7 @@ Item: TypeAlias = Field | Phase | Require | Let
 # --- top level -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Use(_Node):
     """`use std.switches`, `use std.switches as sw`, `use "parts/racks.opus" as racks`."""
 
@@ -273,7 +274,7 @@ class Use(_Node):
     alias: Name | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parameter(_Node):
     """`param name: type in domain = default`; every part but the name may be missing."""
 
@@ -284,7 +285,7 @@ class Parameter(_Node):
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Declaration(_Node):
     """`kind name { ... }`, `kind name = value`, `topology name(parameter, ...) { ... }`."""
 
@@ -295,7 +296,7 @@ class Declaration(_Node):
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Fault(_Node):
     """`fault KIND SELECTION of PATH`."""
 
@@ -304,7 +305,7 @@ class Fault(_Node):
     of: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comment(_Node):
     """`# text` or `## text`, with its marker, for the formatter."""
 
@@ -314,7 +315,7 @@ class Comment(_Node):
 Entry: TypeAlias = Use | Parameter | Let | Declaration | Fault | Require
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Program(_Node):
     """A whole file. `version` is the number after `opus`, None when the line is missing."""
 
