@@ -10,8 +10,9 @@ from opusc.diagnostics import Diagnostics
 from opusc.plan.plan import Plan
 from opusc.verify import explain, formulas, structure
 from opusc.verify.finding import Finding
+from opusc.verify.formulas import statements
 from opusc.verify.report import Method, Obligation, Report
-from opusc.verify.statement import Statement, smt2
+from opusc.verify.statement import Statement, answer, smt2
 
 __all__ = [
     "Finding",
@@ -19,9 +20,11 @@ __all__ = [
     "Obligation",
     "Report",
     "Statement",
+    "answer",
     "first_opinion",
     "second_opinion",
     "smt2",
+    "statements",
     "verify",
 ]
 

@@ -1,7 +1,7 @@
 """The first opinion: formulas proved by Z3, rows compared with them, and the rest proved switch by switch."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from opusc.verify.packing import packing_findings
 from opusc.verify.report import Method, Obligation
 from opusc.verify.statement import Statement, solve
 
-__all__ = ["prove"]
+__all__ = ["prove", "statements"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,19 @@ class _Run:
 def prove(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
     """Everything that the first opinion has to say."""
     run = _Run(plan)
+    for method, statement in _statements(run):
+        run.solve(statement, method)
+    return tuple(run.obligations), run.found
+
+
+def statements(plan: Plan) -> Iterator[Statement]:
+    """What `prove` asks the solver about a plan, in its order."""
+    return (statement for _, statement in _statements(_Run(plan)))
+
+
+def _statements(run: _Run) -> Iterator[tuple[Method, Statement]]:
+    """Compare all that is compared, then give what the solver has to prove."""
+    plan = run.plan
     placing = layout.placing_of(plan.model.job)
     placed = run.compare(
         "ranks are where the job puts them", plan.world, lambda: layout.placement_findings(plan, placing)
@@ -79,11 +92,10 @@ def prove(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
     )
     run.compare("packed phases are on ports of their own", len(plan.phases), lambda: packing_findings(plan))
     for statement in symbolic.statements(plan, placing, pieces):
-        run.solve(statement, Method.SYMBOLIC)
+        yield Method.SYMBOLIC, statement
     deviating = {row for finding in run.found for row in finding.circuits}
     for statement in _irregular(plan, expected.regular, pieces, odd_parts, deviating):
-        run.solve(statement, Method.PER_SWITCH)
-    return tuple(run.obligations), run.found
+        yield Method.PER_SWITCH, statement
 
 
 def _compare_phases(run: _Run) -> tuple[set[int], dict[int, Int32]]:

@@ -3,11 +3,11 @@
 Kept apart from what they are about, so that they can be solved, counted, or written out as SMT-LIB text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TIMEOUT", "Answer", "Statement", "smt2", "solve"]
+__all__ = ["TIMEOUT", "Answer", "Statement", "answer", "smt2", "solve"]
 
 #: Milliseconds that the solver may take for one statement. Those of real plans take one to twenty.
 TIMEOUT = 20_000
@@ -53,17 +53,36 @@ def solve(statement: Statement, timeout: int = TIMEOUT) -> Answer:
     return Answer("refuted", _example(solver.model()) if result == z3.sat else "")
 
 
-def smt2(statements: Iterable[Statement]) -> str:
-    """The statements as SMT-LIB text, each in a scope of its own, with the expected answer as a comment."""
+def smt2(statements: Iterable[Statement]) -> Iterator[str]:
+    """Each statement as SMT-LIB 2.6 text that ends in `(check-sat)` and `(reset)`: what it says as a comment, the
+    answer that proves it as `:status`. The same statements give the same text."""
     import z3
 
-    blocks = []
+    # Names of shared terms come from numbers that a context gives out: one of our own always starts anew.
+    context = z3.Context()
     for statement in statements:
-        solver = z3.Solver()
-        solver.add(*statement.assertions)
+        solver = z3.Solver(ctx=context)
+        solver.add(*(term.translate(context) for term in statement.assertions))
+        body = solver.to_smt2().partition("(set-info :status unknown)\n")[2]
         about = f" ({statement.about})" if statement.about else ""
-        blocks.append(f"; {statement.name}{about}\n; expect {statement.expect}\n{solver.to_smt2()}(reset)\n")
-    return "\n".join(blocks)
+        head = f"; {statement.name}{about}\n(set-logic ALL)\n(set-info :status {statement.expect})\n"
+        yield f"{head}{body}(reset)\n"
+
+
+def answer(text: str, timeout: int = TIMEOUT) -> str:
+    """What our solver says to SMT-LIB text with one `(check-sat)`: sat, unsat or unknown.
+
+    Raises ValueError where the text is not SMT-LIB.
+    """
+    import z3
+
+    solver = z3.SimpleSolver()
+    solver.set("timeout", timeout)
+    try:
+        solver.from_string(text)
+        return str(solver.check())
+    except z3.Z3Exception as error:
+        raise ValueError(str(error)) from error
 
 
 def _example(model: Any) -> str:
