@@ -13,6 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from opusc.diagnostics import Diagnostics
+from opusc.model.edges import EdgeRule
 from opusc.source import Source, Span
 from opusc.structural import Structural
 
@@ -24,7 +25,6 @@ __all__ = [
     "Components",
     "Decision",
     "Dialect",
-    "EdgeRule",
     "Entity",
     "Fabric",
     "Gpu",
@@ -289,10 +289,6 @@ class Parallelism(Entity):
 class Pipeline(Entity):
     kind: PipelineKind
     chunks: int = 1  # virtual stages per pipeline rank
-
-
-#: Edges among n vertices, each with the place and loop iteration that made it, for n >= 1.
-EdgeRule = Callable[[int], tuple[tuple[int, int, Span], ...]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ program ends, in time linear in what it expands to.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar, NoReturn
 
@@ -64,11 +64,7 @@ class Evaluator:
     ) -> NoReturn:
         """Report, naming the loop iterations around, and stop this expression."""
         notes = list(more.pop("notes", ()))  # type: ignore[call-overload]
-        for names in scope.iterations() if scope else ():
-            shown = (
-                f"{name} = {operators.shown(value)}" for name, value in names.items() if not isinstance(value, Thunk)
-            )
-            notes.append("for " + ", ".join(shown))
+        notes += [f"for {turn}" for names in (scope.iterations() if scope else ()) if (turn := _turn(names))]
         self.sink.error(code, message, span, label, notes=notes, **more)  # type: ignore[arg-type]
         raise Stop
 
@@ -221,13 +217,14 @@ class Evaluator:
         self.fail("OPUS201", f"a list or a range is needed here, not {kind_of(value)}", span)
 
     def _comprehension(self, node: tree.Comprehension, scope: Scope, words: Sequence[str]) -> Value:
-        found: list[Value] = []
-        self._loop(node, 0, scope, words, found)
-        return tuple(found)
+        return tuple(value for value, _ in self._turns(node, 0, scope, words))
 
-    def _loop(self, node: tree.Comprehension, at: int, scope: Scope, words: Sequence[str], found: list[Value]) -> None:
+    def _turns(
+        self, node: tree.Comprehension, at: int, scope: Scope, words: Sequence[str]
+    ) -> Iterator[tuple[Value, Scope]]:
+        """Each element with the scope of its turn."""
         if at == len(node.clauses):
-            found.append(self.evaluate(node.element, scope, words))
+            yield self.evaluate(node.element, scope, words), scope
             return
         names, iterable, condition = node.clauses[at]
         for value in self.items(self.evaluate(iterable, scope), iterable.span):
@@ -239,7 +236,16 @@ class Evaluator:
             else:
                 self.fail("OPUS201", f"{len(names)} names, and {kind_of(value)} to unpack", iterable.span)
             if condition is None or self.truth(condition, inner):
-                self._loop(node, at + 1, inner, words, found)
+                yield from self._turns(node, at + 1, inner, words)
+
+    def elements(self, node: tree.Expression, scope: Scope) -> Iterator[tuple[Value, str]]:
+        """The elements of a list or range, each with the loop variables that made it, outermost first:
+        `v = 3, d = 0`, or nothing."""
+        if not isinstance(node, tree.Comprehension):
+            yield from ((value, "") for value in self.items(self.evaluate(node, scope), node.span))
+            return
+        for value, inner in self._turns(node, 0, scope, ()):
+            yield value, ", ".join(_turn(names) for names in reversed(list(inner.iterations())))
 
     # --- operators -----------------------------------------------------------------------------
 
@@ -385,3 +391,9 @@ class Evaluator:
         tree.Record: _record,
         tree.Refine: _refine,
     }
+
+
+def _turn(names: Mapping[str, "Thunk | Value"]) -> str:
+    """The variables of a loop in one of its turns: `v = 3, w = 4`."""
+    known = ((name, value) for name, value in names.items() if not isinstance(value, Thunk))
+    return ", ".join(f"{name} = {operators.shown(value)}" for name, value in known)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from opusc.diagnostics import Edit
 from opusc.diagnostics.suggest import closest
 from opusc.model.blocks import block_of
+from opusc.model.edges import Edge
 from opusc.model.entities import (
     Dialect,
     NeuralNetwork,
@@ -66,7 +67,7 @@ def _defaults(
     add("edp", ("edp",), "ring")
     # With two stages, first and last are neighbours, and the pipeline's own join carries the embedding.
     if network is not None and network.tied_embeddings and p.pp > 2:
-        ends = TopologySpec(name="pairs", edges=lambda n: ((0, n - 1, span),), span=span)
+        ends = TopologySpec(name="pairs", edges=lambda n: (Edge(0, n - 1, span),), span=span)
         found.append(
             PhaseSpec(name="embedding", axes=("pp",), topology=ends, traffic=Traffic.POINT_TO_POINT, span=span)
         )

@@ -2,7 +2,8 @@
 
 from opusc.diagnostics import Label
 from opusc.model.blocks import define, element_span
-from opusc.model.entities import EdgeRule, TopologySpec
+from opusc.model.edges import Edge, EdgeRule
+from opusc.model.entities import TopologySpec
 from opusc.model.evaluate import Evaluator, Stop
 from opusc.model.reader import Reader
 from opusc.model.schema import TOPOLOGIES, Count
@@ -11,7 +12,7 @@ from opusc.source import Span
 
 __all__ = ["topology"]
 
-Edges = tuple[tuple[int, int, Span], ...]
+Edges = tuple[Edge, ...]
 
 
 def topology(reader: Reader, bound: Bound) -> TopologySpec | None:
@@ -61,30 +62,31 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
     scope = Scope(bound.scope)
     scope.names.update({"size": n, "members": Interval(0, n - 1)})
     try:
-        values = ev.items(ev.evaluate(bound.expression, scope), bound.span)
+        values = list(ev.elements(bound.expression, scope))
     except Stop:
         return ()
-    found: list[tuple[int, int, Span]] = []
+    found: list[Edge] = []
     first: dict[tuple[int, int], int] = {}
     wrong: set[Span] = set()
-    for at, value in enumerate(values):
+    for at, (value, turn) in enumerate(values):
+        made = f", for {turn}" if turn else ""
         span = element_span(bound.expression, at)
         if span in wrong:
             continue
         wrong.add(span)  # until the end of this turn says that it is right
         if not (isinstance(value, tuple) and len(value) == 2 and all(type(v) is int for v in value)):
-            ev.sink.error("OPUS212", f"element {at} of `{name}` is no pair of vertices", span, "not (a, b)")
+            ev.sink.error("OPUS212", f"element {at} of `{name}` is no pair of vertices", span, f"not (a, b){made}")
             continue
         a, b = value
         if not (0 <= a < n and 0 <= b < n):
             ev.sink.error(
                 "OPUS212", f"`{name}` names vertex {a if not 0 <= a < n else b}; a group has {n}: 0..{n - 1}",
-                span, f"element {at} is ({a}, {b})",
+                span, f"element {at} is ({a}, {b}){made}",
                 notes=["vertices are the scale-up domains of a group, in rank order"],
             )  # fmt: skip
             continue
         if a == b:
-            ev.sink.error("OPUS212", f"`{name}` joins vertex {a} to itself", span, f"element {at} is ({a}, {b})")
+            ev.sink.error("OPUS212", f"`{name}` joins vertex {a} to itself", span, f"element {at} is ({a}, {a}){made}")
             continue
         if (a, b) in first or ((b, a) in first and name != "edges"):
             before = first.get((a, b), first.get((b, a), 0))
@@ -96,7 +98,7 @@ def _edges(ev: Evaluator, name: str, bound: Bound, n: int) -> Edges:
             continue
         wrong.discard(span)
         first[a, b] = at
-        found.append((a, b, span))
+        found.append(Edge(a, b, span, turn))
     return tuple(found)
 
 

@@ -53,7 +53,7 @@ def shape(phase: PhaseSpec, n: int, ports: PortModel, sink: Diagnostics) -> Shap
         )
         return None
     if topology.edges is not None:
-        edges = [(a, b) for a, b, _ in topology.edges(n)]
+        edges = [(edge.tail, edge.head) for edge in topology.edges(n)]
         return _explicit(phase, n, edges, ports, sink)
     match topology.name:
         case "ring":

@@ -81,9 +81,10 @@ def _edges(plan: Plan, row: int) -> Iterator[tuple[Span, str]]:
         for copy in range(len(instances.exits)):
             vertices = [v for v, gpu in enumerate(instances.exits[copy].tolist()) if gpu in ends]
             if len(vertices) == 2:
-                for a, b, span in phase.spec.topology.edges(instances.shape.n):
-                    if {a, b} == set(vertices):
-                        yield span, f"edge ({a}, {b})"
+                for edge in phase.spec.topology.edges(instances.shape.n):
+                    if {edge.tail, edge.head} == set(vertices):
+                        made = f", for {edge.turn}" if edge.turn else ""
+                        yield edge.span, f"edge ({edge.tail}, {edge.head}){made}"
                 return
 
 

@@ -232,7 +232,7 @@ def _stage_pairs(plan: Plan, phase: PlannedPhase, pp: int) -> list[tuple[int, in
     independent = nic.optics is Optics.DUPLEX and nic.peers is Peers.INDEPENDENT
     if topology.edges is not None:
         both = not independent or topology.name == "pairs"
-        return [(a, b, both) for a, b, _ in topology.edges(pp)]
+        return [(edge.tail, edge.head, both) for edge in topology.edges(pp)]
     return [(a, b, True) for a, b in _named_pairs(topology, pp)]
 
 

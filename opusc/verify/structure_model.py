@@ -199,7 +199,7 @@ def graph_of(world: World, phase: PhaseSpec, n: int, ports: tuple[int, ...]) -> 
 def edge_list(phase: PhaseSpec, n: int) -> list[tuple[int, int]] | None:
     """Edges that a program states, or that `pairs` implies; None for other named topologies."""
     if phase.topology.edges is not None:
-        return [(a, b) for a, b, _ in phase.topology.edges(n)]
+        return [(edge.tail, edge.head) for edge in phase.topology.edges(n)]
     if phase.topology.name == "pairs":
         return [(v, v + 1) for v in range(0, n - 1, 2)]
     return None

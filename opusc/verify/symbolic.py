@@ -268,7 +268,7 @@ def _wrong_edges(phase: PlannedPhase, shape: Shape, ports: PortModel) -> list[st
     """The listed links are exactly the edges that the program states."""
     topology = phase.spec.topology
     if topology.edges is not None:
-        stated = sorted((a, b) for a, b, _ in topology.edges(shape.n))
+        stated = sorted((edge.tail, edge.head) for edge in topology.edges(shape.n))
     else:
         stated = [(v, v + 1) for v in range(0, shape.n - 1, 2)]
     both = not ports.independent or topology.name == "pairs"

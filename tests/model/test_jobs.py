@@ -64,7 +64,7 @@ def test_tied_embeddings_join_the_first_and_the_last_stage() -> None:
     assert spec.axes == ("pp",)
     assert spec.traffic is Traffic.POINT_TO_POINT
     assert spec.topology.edges is not None
-    assert [(a, b) for a, b, _ in spec.topology.edges(4)] == [(0, 3)]
+    assert [(edge.tail, edge.head) for edge in spec.topology.edges(4)] == [(0, 3)]
     assert "embedding" not in phases("model = models.gpt3_175b\n  parallelism = { tp = 4, dp = 4, pp = 2 }")
     assert "embedding" not in phases("model = models.llama3_8b\n  parallelism = { tp = 4, dp = 2, pp = 4 }")
 

@@ -93,8 +93,8 @@ def edges_of(topology: str, size: int) -> tuple[list[tuple[int, int]], list[str]
     assert isinstance(model, Model), [d.message for d in sink]
     rule = model.job.phases[0].topology.edges
     assert rule is not None
-    found = [(a, b) for a, b, _ in rule(size)]
-    assert found == [(a, b) for a, b, _ in rule(size)]
+    found = [(edge.tail, edge.head) for edge in rule(size)]
+    assert found == [(edge.tail, edge.head) for edge in rule(size)]
     return found, [d.code for d in sink]
 
 
@@ -177,4 +177,5 @@ def test_lets_of_a_topology_see_its_parameters_and_the_size() -> None:
     )
     rule = right(text.replace("dp = 2", "dp = 4")).job.phases[0].topology.edges
     assert rule is not None
-    assert [[(a, b) for a, b, _ in rule(n)] for n in (4, 5)] == [[(0, 2), (1, 3)], [(0, 2), (1, 3), (2, 4)]]
+    drawn = [[(edge.tail, edge.head) for edge in rule(n)] for n in (4, 5)]
+    assert drawn == [[(0, 2), (1, 3)], [(0, 2), (1, 3), (2, 4)]]

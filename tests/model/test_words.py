@@ -28,7 +28,7 @@ def test_a_word_may_be_changed_like_a_block() -> None:
     phase = "pp = 2 }\n  phase dp { topology = (pairs { of = [(0, 5)] }) { of = [(0, 1)] } }"
     (dp, _) = right(PROGRAM.replace("pp = 2 }", phase)).job.phases
     assert dp.topology.edges is not None
-    assert [(a, b) for a, b, _ in dp.topology.edges(2)] == [(0, 1)]
+    assert [(edge.tail, edge.head) for edge in dp.topology.edges(2)] == [(0, 1)]
 
 
 def test_a_word_is_chosen_by_an_expression_or_a_parameter() -> None:

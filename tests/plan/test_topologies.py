@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from opusc.diagnostics import Diagnostics
+from opusc.model.edges import Edge
 from opusc.model.entities import PhaseSpec, Side, TopologySpec, Traffic
 from opusc.plan.neighbours import targets
 from opusc.plan.plan import Directions, Shape
@@ -143,7 +144,7 @@ def test_ports_left_over_repeat_the_ring_but_never_pairs() -> None:
 
 
 def explicit(edges: list[tuple[int, int]], name: str = "edges") -> PhaseSpec:
-    rule = lambda n: tuple((a, b, HERE) for a, b in edges)  # noqa: E731
+    rule = lambda n: tuple(Edge(a, b, HERE) for a, b in edges)  # noqa: E731
     spec = TopologySpec(name=name, edges=rule, span=HERE)
     return PhaseSpec(name="x", axes=("dp",), topology=spec, traffic=Traffic.POINT_TO_POINT, span=HERE)
 

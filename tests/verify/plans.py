@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 
+from opusc.model.edges import Edge
 from opusc.model.entities import (
     Cable,
     CablingKind,
@@ -15,7 +16,7 @@ from opusc.model.entities import (
     Traffic,
 )
 from opusc.plan.plan import Plan
-from opusc.source import Source, Span
+from opusc.source import Source
 from tests.support import HERE, make_plan, phase
 
 __all__ = ["PLANS", "plan"]
@@ -38,12 +39,12 @@ def _shared() -> CablingSpec:
     return CablingSpec(kind=CablingKind.SHARE, share=ranges, span=HERE)
 
 
-def _across(n: int) -> tuple[tuple[int, int, Span], ...]:
-    return tuple((i, i + n // 2, _TEXT.line_span(i % 3 + 1)) for i in range(n // 2))
+def _across(n: int) -> tuple[Edge, ...]:
+    return tuple(Edge(i, i + n // 2, _TEXT.line_span(i % 3 + 1)) for i in range(n // 2))
 
 
-def _circulant(n: int) -> tuple[tuple[int, int, Span], ...]:
-    return tuple((i, (i + step) % n, HERE) for step in (1, 2) for i in range(n))
+def _circulant(n: int) -> tuple[Edge, ...]:
+    return tuple(Edge(i, (i + step) % n, HERE, f"step = {step}, i = {i}") for step in (1, 2) for i in range(n))
 
 
 def _mixture(topology: str, **options: object) -> Plan:

@@ -46,6 +46,11 @@ def test_a_clash_of_stated_edges_points_at_them() -> None:
     assert ("edge (0, 3)", "<edges>:1:1") in labels
 
 
+def test_a_clash_of_edges_that_a_loop_made_names_its_turn() -> None:
+    labels = {label.text for d in clash("stated edges", "gossip[0] step 0") for label in d.secondary}
+    assert "edge (5, 0), for step = 1, i = 5" in labels
+
+
 def test_a_clash_on_stated_cables_points_at_them_and_does_not_blame_opusc_alone() -> None:
     found = clash("listed cables", "dp[0]")
     assert any("cabled here" in label.text for d in found for label in d.secondary)

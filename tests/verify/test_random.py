@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from opusc.diagnostics import Diagnostics
+from opusc.model.edges import Edge
 from opusc.model.entities import Dialect, Matrix, Optics, Peers, PhaseSpec, RailBy, Traffic
 from opusc.plan.build import build_plan
 from opusc.verify import first_opinion, second_opinion
@@ -63,10 +64,10 @@ def phases(draw: Any, degrees: dict[str, Any]) -> list[PhaseSpec]:
     return found
 
 
-def circulant(n: int) -> tuple[tuple[int, int, Any], ...]:
+def circulant(n: int) -> tuple[Edge, ...]:
     """Neighbours at distances one and two, as far as these are different vertices."""
     distances = (1, 2) if n > 4 else (1,) if n > 2 else ()
-    return tuple((i, (i + d) % n, HERE) for d in distances for i in range(n)) or ((0, 1, HERE),)
+    return tuple(Edge(i, (i + d) % n, HERE) for d in distances for i in range(n)) or (Edge(0, 1, HERE),)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
