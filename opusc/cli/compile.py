@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             code = 2
             continue
         except CompileError as error:
-            messages.add(list(error.diagnostics))
+            messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
             code = max(code, exit_code(error))
             continue
         messages.add(list(sink))

@@ -36,9 +36,12 @@ class Messages:
         self.form = form
         self.stream = sys.stderr if apart or form == "text" else sys.stdout
         self.found: list[Diagnostic] = []
+        self.cut = False
 
-    def add(self, diagnostics: Sequence[Diagnostic]) -> None:
+    def add(self, diagnostics: Sequence[Diagnostic], *, cut: bool = False) -> None:
+        """`cut`: there was more to tell than these."""
         self.found += diagnostics
+        self.cut |= cut
         if self.form == "text":
             from opusc.diagnostics.text import render
 
@@ -53,11 +56,11 @@ class Messages:
         if self.form == "json":
             from opusc.diagnostics import json
 
-            self.stream.write(json.render(self.found))
+            self.stream.write(json.render(self.found, cut=self.cut))
         elif self.form == "text" and self.found:
             from opusc.diagnostics.text import summary
 
-            print(summary(self.found), file=self.stream)
+            print(summary(self.found, cut=self.cut), file=self.stream)
 
 
 def read_program(name: str, topics: Sequence[str] = ()) -> Source:
@@ -94,12 +97,13 @@ def compile_one(
         with Progress(STAGES).shown() as progress:
             compilation = compile_source(source, root, dict(options.params), progress.enter)
     except CompileError as error:
-        messages.add(list(error.diagnostics))
+        messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
         return Outcome(None, exit_code(error))
     except UsageError as error:
         terminal.complain(str(error))
         return Outcome(None, 2)
-    messages.add([d for d in compilation.diagnostics if d.code not in omit])
+    found = compilation.diagnostics
+    messages.add([d for d in found if d.code not in omit], cut=found.cut)
     return Outcome(compilation, 0)
 
 
@@ -114,7 +118,7 @@ def reported(options: argparse.Namespace, work: Callable[[argparse.Namespace, Me
     try:
         code = work(options, messages)
     except CompileError as error:
-        messages.add(list(error.diagnostics))
+        messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
         code = exit_code(error)
     messages.close()
     return code

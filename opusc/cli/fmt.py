@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             code = max(code, _format_one(name, options))
         except CompileError as error:
-            messages.add(list(error.diagnostics))
+            messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
             code = max(code, exit_code(error))
         except (UsageError, OutputError) as error:
             terminal.complain(str(error))

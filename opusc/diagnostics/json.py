@@ -25,7 +25,8 @@ def schema_file() -> Path:
     return Path(__file__).parent / "schema" / "diagnostics.schema.json"
 
 
-def document(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
+def document(diagnostics: Iterable[Diagnostic], *, cut: bool = False) -> dict[str, Any]:
+    """The document as `schema_file` describes it. `cut`: there are more messages, which are not in it."""
     found = list(diagnostics)
     return {
         "version": VERSION,
@@ -33,12 +34,13 @@ def document(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
         "summary": {
             "errors": sum(d.severity is Severity.ERROR for d in found),
             "warnings": sum(d.severity is Severity.WARNING for d in found),
+            **({"more": True} if cut else {}),
         },
     }
 
 
-def render(diagnostics: Iterable[Diagnostic]) -> str:
-    return json.dumps(document(diagnostics), indent=2, ensure_ascii=False) + "\n"
+def render(diagnostics: Iterable[Diagnostic], *, cut: bool = False) -> str:
+    return json.dumps(document(diagnostics, cut=cut), indent=2, ensure_ascii=False) + "\n"
 
 
 def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:

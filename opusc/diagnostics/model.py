@@ -62,7 +62,8 @@ class CompileError(Exception):
 
 
 class Diagnostics:
-    """The sink of one run: collects, removes doubles, sorts by place, and stops at a limit.
+    """The sink of one run: collects, removes doubles, sorts by place, and stops at a limit; `cut` says that it did, or
+    that a stage gave up with more to tell.
 
     A stage adds as many as it finds; `checkpoint` between stages ends the run where going on would only
     repeat the same mistakes in other words.
@@ -72,10 +73,14 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, Span, str], Diagnostic] = {}
+        self.cut = False
 
     def add(self, diagnostic: Diagnostic) -> None:
+        key = (diagnostic.code, diagnostic.span, diagnostic.message)
         if len(self._found) < self.LIMIT or (diagnostic.severity is Severity.ERROR and not self.has_errors):
-            self._found.setdefault((diagnostic.code, diagnostic.span, diagnostic.message), diagnostic)
+            self._found.setdefault(key, diagnostic)
+        elif key not in self._found:
+            self.cut = True
 
     def error(
         self,

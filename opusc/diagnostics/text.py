@@ -31,12 +31,13 @@ def render(diagnostics: Iterable[Diagnostic], *, width: int = 80, colour: bool =
     return "".join(page.message(diagnostic) + "\n" for diagnostic in diagnostics)
 
 
-def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """`2 errors, 1 warning`; empty when there are none."""
+def summary(diagnostics: Iterable[Diagnostic], *, cut: bool = False) -> str:
+    """`2 errors, 1 warning`; empty when there are none. `cut`: there are more, which are not shown."""
     counts = dict.fromkeys(Severity, 0)
     for diagnostic in diagnostics:
         counts[diagnostic.severity] += 1
-    return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n)
+    told = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n)
+    return f"{told}; there are more: repair these first" if cut else told
 
 
 class _Page:

@@ -73,6 +73,7 @@ def parse_with_recovery(
         if gone == text[first:last]:
             return None
         text = text[:first] + gone + text[last:]
+    sink.cut = True
     return None
 
 

@@ -142,6 +142,14 @@ def test_text_goes_to_stderr_and_the_forms_for_programs_to_stdout(here: Path, ca
     assert document["summary"] == {"errors": 2, "warnings": 0}
 
 
+def test_more_mistakes_than_are_told_are_announced(here: Path, capsys: Capture) -> None:
+    (here / "syntax.opus").write_text("opus 1\n" + "let = 1\n" * 60)
+    (here / "names.opus").write_text("opus 1\n" + "".join(f"let a{i} = b{i}\n" for i in range(300)))
+    for program, count in (("syntax.opus", 25), ("names.opus", 200)):
+        assert main(["check", program]) == 1
+        assert capsys.readouterr().err.endswith(f"\n{count} errors; there are more: repair these first\n")
+
+
 def test_commands_with_an_output_of_their_own_keep_messages_apart(here: Path, capsys: Capture) -> None:
     for form in ("text", "concise", "json"):
         for command in (["show", str(RAILS)], ["graph", str(RAILS)]):

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from opusc.diagnostics import Diagnostics, Edit, Label, concise
+from opusc.diagnostics import Diagnostics, Edit, Label, concise, text
 from opusc.diagnostics import json as as_json
 from opusc.diagnostics.codes import CODES
 from opusc.diagnostics.explain import UnknownCodeError, code_named
@@ -74,8 +74,8 @@ def test_edits_apply_in_any_order_and_overlaps_are_left_out() -> None:
 
 
 def test_codes_are_found_by_any_spelling() -> None:
-    for text in ("OPUS001", "opus001", "1", "001", "error[OPUS001]", "unexpected-text"):
-        assert code_named(text) == "OPUS001"
+    for spelling in ("OPUS001", "opus001", "1", "001", "error[OPUS001]", "unexpected-text"):
+        assert code_named(spelling) == "OPUS001"
 
 
 def test_an_unknown_code_is_answered_with_the_nearest() -> None:
@@ -86,3 +86,18 @@ def test_an_unknown_code_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownCodeError, match="no message `zzz`"):
         code_named("zzz")
     assert "OPUS999" not in CODES
+
+
+def test_messages_beyond_the_limit_are_not_dropped_in_silence() -> None:
+    found = Diagnostics()
+    for at in range(Diagnostics.LIMIT):
+        found.error("OPUS001", f"wrong {at}", PROGRAM.span(0, 1))
+    found.error("OPUS001", "wrong 0", PROGRAM.span(0, 1))
+    assert not found.cut, "a double is no further message"
+    assert text.summary(found, cut=found.cut) == "200 errors"
+    found.error("OPUS001", "wrong 200", PROGRAM.span(0, 1))
+    assert (len(found), found.cut) == (200, True)
+    assert text.summary(found, cut=found.cut) == "200 errors; there are more: repair these first"
+    document = as_json.document(found, cut=found.cut)
+    assert document["summary"] == {"errors": 200, "warnings": 0, "more": True}
+    jsonschema.validate(document, json.loads(as_json.schema_file().read_text()))
