@@ -26,6 +26,7 @@ CODES: dict[str, Code] = {
     "OPUS007": Code("foreign-notation", "The notation of another language"),
     "OPUS008": Code("formatting-changes-meaning", "Formatting would change the program"),
     "OPUS009": Code("too-large", "The text is too large or nests too deeply"),
+    "OPUS010": Code("unknown-escape", "A backslash in a text stands before something that it does not escape"),
     "OPUS101": Code("unknown-name", "A name that nothing declares"),
     "OPUS102": Code("declared-twice", "Two declarations have one name"),
     "OPUS103": Code("circular", "A definition, function or file needs itself"),

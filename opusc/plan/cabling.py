@@ -301,6 +301,16 @@ def _exists(layout: _Layout, row: Cable, sink: Diagnostics) -> bool:
             row.span,
         )
         return False
+    if row.side is not None and layout.ports.sides is None:
+        sink.error(
+            "OPUS302",
+            f"the cabling puts a port on side {row.side.value}; here a port has no side",
+            row.span,
+            "a side is stated",
+            notes=["a fibre ends on one side of a switch with `bidi` optics on a `crossbar` matrix only"],
+            help="leave the side out",
+        )
+        return False
     return True
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from opusc.diagnostics import Diagnostics
+from opusc.diagnostics import Diagnostics, Edit
 from opusc.source import Span
 from opusc.syntax import tree
 
@@ -24,6 +24,8 @@ def string_parts(
     while at < end:
         char = text[at]
         if char == "\\":
+            if text[at + 1] not in _ESCAPES:
+                _no_escape(Span(span.source, at, at + 2), sink)
             literal.append(_ESCAPES.get(text[at + 1], text[at + 1]))
             at += 2
         elif text[at : at + 2] in ("{{", "}}"):
@@ -52,6 +54,15 @@ def string_parts(
     if literal:
         parts.append("".join(literal))
     return tuple(parts)
+
+
+def _no_escape(span: Span, sink: Diagnostics) -> None:
+    sink.error(
+        "OPUS010", f"`{span.text}` stands for nothing in a text", span, "not an escape",
+        notes=['escapes are `\\n`, `\\t`, `\\"` and `\\\\`'],
+        help="write two backslashes for one",
+        fix=[Edit(Span(span.source, span.start, span.start), "\\")],
+    )  # fmt: skip
 
 
 def _closing(text: str, at: int, end: int) -> int:

@@ -221,6 +221,13 @@ def test_impossible_cables(change: tuple[int, ...], code: str) -> None:
     assert codes(nodes=4, gpus=1, dp=4, radix=16, cabling=listed(rows)) == [code]
 
 
+def test_a_side_is_refused_where_ports_have_none() -> None:
+    rows = [(n, 0, p, 2 * n + p + 1) for n in range(4) for p in range(2)]
+    for matrix in Matrix:
+        found = codes(nodes=4, gpus=1, dp=4, radix=16, cabling=listed(rows, side=Side.A), matrix=matrix)
+        assert set(found) == {"OPUS302"}
+
+
 def test_missing_cable_is_named_where_a_phase_needs_it() -> None:
     rows = [(n, 0, p, 2 * n + p + 1) for n in range(4) for p in range(2)][:-1]
     assert codes(nodes=4, gpus=1, dp=4, radix=16, cabling=listed(rows)) == ["OPUS408"]
