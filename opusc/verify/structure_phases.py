@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opusc.model.entities import Traffic
-from opusc.plan.plan import Plan, PlannedPhase, Routes, Scoping
+from opusc.plan.plan import Part, Plan, PlannedPhase, Routes, Scoping
 from opusc.verify.finding import REALISATION, Finding, gpu_name, rank_text
 from opusc.verify.structure_model import Graph, World, edge_list, graph_of, group_numbers
 from opusc.verify.structure_ports import Ends
@@ -198,6 +198,10 @@ def _check_join(plan: Plan, world: World, phase: PlannedPhase, ends: Ends) -> tu
         leaves = _leaving(world, own, peer)
         if (leaves < 0).any():
             return [_found(phase, f"cannot join stages {a} and {b}: no GPU on the rail of the other")], []
+        if len(present) > 1 and (leaves == own).all():
+            divided = _divided(plan, phase, ends, present, _alike(world, gpus[rows]), leaves, peer)
+            if divided:
+                return divided, []
         times = _times(world, phase, gpus[rows])
         keys = (scope_of[a, b] * total + leaves) * total + peer
         expected.append(np.repeat(keys, times))
@@ -208,6 +212,31 @@ def _check_join(plan: Plan, world: World, phase: PlannedPhase, ends: Ends) -> tu
             columns = (pipelines[rows[hops], a], pipelines[rows[hops], b], leaves[hops])
             relays += [(p.index, *hop) for hop in zip(*(x.tolist() for x in columns), strict=True)]
     return _compare_joins(plan, phase, ends, np.concatenate(expected), total), relays
+
+
+def _alike(world: World, gpus: Ints) -> Ints:
+    """By pipeline: a number that pipelines share which enter and leave domains at the same stages."""
+    domains = world.domain[gpus]
+    moves = np.c_[domains[:, 1:] != domains[:, :-1], domains[:, 0] != domains[:, -1]]
+    return np.asarray(np.unique(moves, axis=0, return_inverse=True)[1], dtype=np.int64).reshape(-1)
+
+
+def _divided(
+    plan: Plan, phase: PlannedPhase, ends: Ends, parts: list[Part], alike: Ints, own: Ints, peer: Ints
+) -> list[Finding]:
+    """A step that serves some pipelines one way and leaves out others that lie alike: those would wait for a later
+    step while the traffic of all is there. (Where relays meet, links are shared out one by one, and this is so.)"""
+    _, part, a, b = _arcs(plan, phase, ends)
+    for p in parts:
+        lit = a[part == p.index] * len(plan.rank_of_gpu) + b[part == p.index]
+        for one, other in ((own, peer), (peer, own)):
+            served = np.isin(one * len(plan.rank_of_gpu) + other, lit)
+            some = np.isin(alike, alike[served])
+            if (some & ~served).any():
+                at = int(np.flatnonzero(some & ~served)[0])
+                text = f"joins {rank_text(plan, int(one[at]))} to {rank_text(plan, int(other[at]))} in another step"
+                return [_found(phase, f"{text} than other pipelines, which part `{p.name}` holds", p.index)]
+    return []
 
 
 def _stage_pairs(world: World, phase: PlannedPhase, pp: int) -> list[tuple[int, int, bool]]:

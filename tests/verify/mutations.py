@@ -185,6 +185,19 @@ def in_wrong_part(plan: Plan, number: int) -> Plan | None:
     return edited(plan, part=(row, (int(plan.circuits.part[row]) + 1) % len(plan.parts)))
 
 
+def in_another_step(plan: Plan, number: int) -> Plan | None:
+    """One pipeline's circuit is held in another step than those of the others. Where relays meet, links are shared
+    out one by one, and any step is as good."""
+    joins = [p for p in plan.parts if plan.phases[p.phase].scoping is Scoping.JOIN]
+    steps = {(p.phase, p.scope): [q.index for q in joins if (q.phase, q.scope) == (p.phase, p.scope)] for p in joins}
+    other = {part: mine[at - 1] for mine in steps.values() if len(mine) > 1 for at, part in enumerate(mine)}
+    rows = np.flatnonzero(np.isin(plan.circuits.part, sorted(other)))
+    if not len(rows) or len(plan.relays):
+        return None
+    row = pick(rows, number)
+    return edited(plan, part=(row, other[int(plan.circuits.part[row])]))
+
+
 def misfiled(plan: Plan, number: int) -> Plan | None:
     """The part of a row is wrong, and the row stays where it is."""
     part = plan.circuits.part.copy()
@@ -513,6 +526,7 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "circuit dropped": (dropped, {REALISATION}),
     "circuit doubled": (doubled, {CLASH}),
     "circuit in the wrong part": (in_wrong_part, {REALISATION, CLASH}),
+    "circuit in another step": (in_another_step, {REALISATION, CLASH}),
     "circuit filed wrongly": (misfiled, {REALISATION}),
     "circuit on the wrong switch": (on_wrong_switch, {REALISATION}),
     "circuit on no switch": (on_no_switch, {PORT}),
