@@ -279,6 +279,7 @@ class Modules:
     def _use(self, entry: tree.Use, scope: Scope, source: Source) -> None:
         if entry.module is not None:
             names = [part.text for part in entry.module]
+            home = entry.module[-1].text
             alias = entry.alias or entry.module[-1]
             used = self._standard(entry, names)
             if used is None and (near := closest(names[-1], standard_modules())):
@@ -290,7 +291,7 @@ class Modules:
                 label = "not known before the file is read" if path else "empty"
                 self.sink.error("OPUS104", "the path of a file is a plain text", entry.path.span, label)
                 return
-            stem = _stem(path)
+            home = stem = _stem(path)
             alias = entry.alias or tree.Name(stem, span=entry.path.span)
             if not stem.isidentifier() and entry.alias is None:
                 self.sink.error(
@@ -299,7 +300,7 @@ class Modules:
                 )  # fmt: skip
             used = self.loader.file(path, source, entry.path.span, self.sink)
         inner = None if used is None else self._load(used, entry.span)
-        scope.names[alias.text] = Missing() if inner is None else Module(alias.text, inner)
+        scope.names[alias.text] = Missing() if inner is None else Module(alias.text, inner, home)
 
     def _standard(self, entry: tree.Use, names: list[str]) -> Source | None:
         known = standard_modules()

@@ -23,6 +23,8 @@ def meant_name(node: tree.Name, scope: Scope, words: Sequence[str]) -> tuple[str
         if isinstance(module, Module) and name in module.scope.names:
             full = f"{module_name}.{name}"
             return f"it is `{full}`", "", [Edit(node.span, full)]
+        if isinstance(module, Module) and module.home == name:
+            return f"it is called `{module_name}` here", "", [Edit(node.span, module_name)]
     if name in standard_modules() and not words:
         source = node.span.source
         after = len(source.line_text(1))

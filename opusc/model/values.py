@@ -123,10 +123,11 @@ class Function(Structural):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Module(Structural):
-    """A used file: its top-level names."""
+    """A used file: the name that it has here, its top-level names, and the name that it has by itself."""
 
     name: str
     scope: "Scope"
+    home: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -24,7 +24,7 @@ MOST, DEEPEST = 25, 200
 #: How a declaration looks that starts in the first column.
 _DECLARATION = re.compile(
     r"(?:param|let)[ \t]+[A-Za-z_]|use[ \t]+[\"A-Za-z_]|fault[ \t]+[A-Za-z_]|require[ \t]+\S"
-    r"|[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*(?:[{(]|=(?!=)|$)",
+    r"|[A-Za-z_]\w*[ \t]+(?:[A-Za-z_]\w*|\"[^\"\n]*\")[ \t]*(?:[{(]|=(?!=)|$)",
     re.MULTILINE,
 )
 #: A field in the first column.

@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from opusc.diagnostics import Diagnostic, Edit, Label, Severity
 from opusc.source import Span
+from opusc.syntax.habits import foreign_sentence
 from opusc.syntax.place import END, PAIRS, Place
 from opusc.syntax.scan import Lexeme
 from opusc.syntax.words import (
@@ -378,6 +379,7 @@ _RULES: tuple[Rule, ...] = (
     _unclosed,
     _stray,
     _brace_below,
+    foreign_sentence,
     _foreign,
     _odd_character,
     _odd_number,

@@ -59,13 +59,15 @@ def parse_with_recovery(
         place = Place(source, text, lexemes, stopped_at(error, len(text)))
         found = explain(place, error)
         first, last = _extent(place, found.span)
-        if not any(first < end and start < last for start, end in mended):
+        brace = _below(place, found.span, first, last)
+        reach = last if brace is None else brace.start
+        if not any(first < end and start < reach for start, end in mended):
             sink.add(found)
             if (corrected := _mend(text, found.fix)) is not None:
                 mended += [(edit.span.start, edit.span.start + 1) for edit in found.fix]
                 text = corrected
                 continue
-        if (kept := _keep_block(place, found.span, first, last)) is not None:
+        if brace is not None and (kept := _keep_block(place, first, brace)) is not None:
             placeholders.add(first)
             text = kept
             continue
@@ -77,18 +79,20 @@ def parse_with_recovery(
     return None
 
 
-def _keep_block(place: Place, span: Span, first: int, last: int) -> str | None:
-    """The text with another head before the block of lines whose head is broken, so that the block is read too.
-
-    None where the mistake is not in the head of such a block.
-    """
+def _below(place: Place, span: Span, first: int, last: int) -> Lexeme | None:
+    """The brace of the block of lines whose head is broken; None where the mistake is not in such a head."""
     brace = next((x for x in place.lexemes if first <= x.start < last and x.text == "{"), None)
     if brace is None or "\n" not in place.text[brace.start : last] or place.text[last - 1] != "}":
         return None
+    return brace if span.start <= brace.start else None
+
+
+def _keep_block(place: Place, first: int, brace: Lexeme) -> str | None:
+    """The text with another head before the block, so that the block is read too; None where there is no room."""
     top = not any(x.start < first for x in place.open)
     head = _HEAD if top else _FIELD_HEAD
     length = brace.start - first
-    if span.start > brace.start or length < len(head) or place.text[first : brace.start].rstrip() == head:
+    if length < len(head) or place.text[first : brace.start].rstrip() == head:
         return None
     return place.text[:first] + head.ljust(length) + place.text[brace.start :]
 
@@ -174,6 +178,9 @@ def _extent(place: Place, span: Span) -> tuple[int, int]:
         end = lexemes[last].start + len(lexemes[last].text.rstrip(" )]},"))
     elif place.stray and "\n" not in place.text[end : place.here.start]:
         end = max(end, place.here.end)  # a bracket that closes nothing goes with the item that it ends
+    elif place.here.text == "," and not place.open:
+        line_end = place.text.find("\n", end)  # outside blocks a comma ends no item: its line goes as a whole
+        end = len(place.text) if line_end < 0 else line_end
     return lexemes[first].start, end
 
 

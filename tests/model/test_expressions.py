@@ -111,3 +111,12 @@ def test_a_module_that_is_not_used_is_offered() -> None:
     text = diagnostic.span.source.text
     assert text[: edit.span.start] + edit.replacement + text[edit.span.end :] == fixed
     right(fixed)
+
+
+def test_a_module_with_another_name_here_is_not_used_twice() -> None:
+    _, sink = model_of(requiring("models.llama3_8b.layers == 32", "use std.models as networks\n"))
+    (diagnostic,) = sink
+    assert (diagnostic.code, diagnostic.label) == ("OPUS101", "it is called `networks` here")
+    (edit,) = diagnostic.fix
+    text = diagnostic.span.source.text
+    right(text[: edit.span.start] + edit.replacement + text[edit.span.end :])

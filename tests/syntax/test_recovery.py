@@ -72,6 +72,14 @@ MISTAKES = [
     Mistake("odd number", "radix = 16", "radix = 0x10", "OPUS001", "`0x10` is no number"),
     Mistake("unknown character", "cluster = c", "cluster = c ?", "OPUS001", "`?` means nothing"),
     Mistake("quotes", 'else "dp"', "else \u201cdp\u201d", "OPUS007", '`"`'),
+    Mistake("import", "use std.switches", "import std.switches", "OPUS007", "write `use`", True),
+    Mistake("import of a file", "use std.switches", 'include "racks.opus"', "OPUS007", "write `use`"),
+    Mistake("two in one use", "use std.switches", "use std.switches, std.gpus", "OPUS007", "names one module"),
+    Mistake("quoted name", "job j {", 'job "j" {', "OPUS007", "names stand without quotes", True),
+    Mistake("quoted phase", "phase dp {", 'phase "dp" {', "OPUS007", "names stand without quotes", True),
+    Mistake("quoted words", "job j {", 'job "the job" {', "OPUS007", "not a name"),
+    Mistake("named argument", "pairs { of = [(i, i + 1) for i in [0, 2]] }", "torus(dims = [2, 2])", "OPUS007",
+            "braces: `torus { dims = ... }`"),
     Mistake("slashes", "gpus_per_node = 1", "gpus_per_node = 1 // one", "OPUS007", "comments start with `#`"),
 ]
 
