@@ -108,7 +108,9 @@ def report(compilation: Compilation, place: Path, written: Sequence[Written], wi
 
 
 def _targets(given: Sequence[str] | None) -> tuple[str, ...]:
-    """Target names from `-t a,b -t c`, each known."""
+    """Target names from `-t a,b -t c`, each known; those of every day without `-t`."""
+    if given is None:
+        return DEFAULT_TARGETS
     wanted = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
     known = (*names(), *GROUPS)
     for name in wanted:
@@ -116,7 +118,9 @@ def _targets(given: Sequence[str] | None) -> tuple[str, ...]:
             meant = closest(name, known)
             hint = f"did you mean `{meant}`?" if meant else f"there are {', '.join(known)}"
             raise UsageError(f"there is no target `{name}`; {hint}")
-    return tuple(dict.fromkeys(wanted)) or DEFAULT_TARGETS
+    if not wanted:
+        raise UsageError(f"`-t` names no target; there are {', '.join(known)}")
+    return tuple(dict.fromkeys(wanted))
 
 
 def _places(files: Sequence[str], directory: Path) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics.suggest import closest
 from opusc.model.entities import Matrix, RailBy
 from opusc.plan.plan import Part, Plan, PlannedPhase
+from opusc.plan.ranks import grid_of
 
 __all__ = ["chosen_parts", "overview", "phase_named", "phase_view", "rank_view"]
 
@@ -57,11 +58,9 @@ def phase_view(plan: Plan, phase: str | None, stage: int | None, step: int | Non
     out = ""
     for index in dict.fromkeys(part.phase for part in parts):
         planned = plan.phases[index]
-        out += labelled("phase", f"{planned.name} over {' * '.join(planned.spec.axes)}", width)
+        out += labelled("phase", _title(plan, planned), width)
         out += labelled("topology", _topology(planned), width)
-        copies = sum(len(instances.group) for instances in planned.instances)
-        groups = f"{count(planned.group_count)}, with {plural(copies, 'copy')} of the topology over rails"
-        out += labelled("groups", groups, width)
+        out += labelled("groups", _groups(planned, {part.scope for part in parts if part.phase == index}), width)
         if planned.routes:
             out += labelled("relays", "traffic between domains that are no neighbours passes one that is", width)
         out += "\n"
@@ -82,7 +81,7 @@ def rank_view(plan: Plan, rank: int, phase: str | None, stage: int | None, step:
     out = _where(plan, rank)
     for planned in phases:
         number, members = group_of(plan, planned, rank)
-        out += "\n" + labelled("phase", f"{planned.name} over {' * '.join(planned.spec.axes)}", width)
+        out += "\n" + labelled("phase", _title(plan, planned), width)
         out += labelled("group", f"{number}: ranks {runs(members)}", width)
         if not planned.instances:
             out += labelled("circuits", "none: the group stays inside its domain", width)
@@ -103,6 +102,25 @@ def _where(plan: Plan, rank: int) -> str:
     if cluster.gpus_per_domain != cluster.gpus_per_node:
         place += f", in domain {gpu // cluster.gpus_per_domain}"
     return f"{place}, in pipeline stage {int(plan.stage_of_rank[rank])}\n"
+
+
+def _title(plan: Plan, phase: PlannedPhase) -> str:
+    """`dp over dp * cp`, without axes of one rank."""
+    grid = grid_of(plan.model.job, phase.spec.axes)
+    wide = [axis.name for axis in grid.axes if axis.name in phase.spec.axes and axis.size > 1]
+    stated = [name for name in phase.spec.axes if name in wide or not wide]
+    return f"{phase.name} over {' * '.join(stated)}"
+
+
+def _groups(phase: PlannedPhase, scopes: set[int]) -> str:
+    """How many groups have links in these scopes, of how many, and how often the topology is there for them."""
+    groups, copies = set[int](), 0
+    for instances in phase.instances:
+        mine = instances.group[np.isin(instances.scope, list(scopes)).any(axis=1)]
+        groups.update(mine.tolist())
+        copies += len(mine)
+    of = f" of {count(phase.group_count)}" if len(groups) < phase.group_count else ""
+    return f"{count(len(groups))}{of}, with {plural(copies, 'copy')} of the topology over rails"
 
 
 def _topology(phase: PlannedPhase) -> str:

@@ -142,6 +142,12 @@ def test_text_goes_to_stderr_and_the_forms_for_programs_to_stdout(here: Path, ca
     assert document["summary"] == {"errors": 2, "warnings": 0}
 
 
+def test_a_target_option_without_a_target_is_no_order(here: Path, capsys: Capture) -> None:
+    assert main(["compile", "good.opus", "-t", ","]) == 2
+    assert capsys.readouterr().err.startswith("opusc: `-t` names no target; there are astra-sim, ")
+    assert not (here / "build").exists()
+
+
 def test_more_mistakes_than_are_told_are_announced(here: Path, capsys: Capture) -> None:
     (here / "syntax.opus").write_text("opus 1\n" + "let = 1\n" * 60)
     (here / "names.opus").write_text("opus 1\n" + "".join(f"let a{i} = b{i}\n" for i in range(300)))

@@ -45,7 +45,7 @@ def test_which_circuits_does_rank_37_use_in_phase_dp(rails: Plan) -> None:
     assert rank_view(rails, 37, "dp", None, None, 80) == (
         "rank 37 is GPU 5 of node 4, on rail 5, in pipeline stage 1\n"
         "\n"
-        "phase        dp over dp * cp\n"
+        "phase        dp over dp\n"
         "group        13: ranks 37, 45, 53, 61\n"
         "topology     ring among 4 domains\n"
         "\n"
@@ -156,3 +156,9 @@ def test_a_part_names_as_many_others_as_there_is_room_for() -> None:
     assert "gossip[0] step 1, gossip[0] step 2, gossip[0] step 3" in wide
     assert max(map(len, narrow.splitlines())) <= 60
     assert "gossip[0] step 1 and 2 more" in narrow
+
+
+def test_a_stage_has_its_own_groups(rails: Plan) -> None:
+    whole, one = phase_view(rails, "dp", None, None, 80), phase_view(rails, "dp", 1, None, 80)
+    assert "groups       32, with 32 copies" in whole
+    assert "groups       8 of 32, with 8 copies" in one
