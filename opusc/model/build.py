@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Job, Model, Requirement
 from opusc.model.evaluate import Evaluator, Stop
-from opusc.model.fabric import fabric
+from opusc.model.fabric import fabric, look_at_switch
 from opusc.model.hardware import cluster
 from opusc.model.job import job
 from opusc.model.later import check_later, refuse, waits
@@ -84,6 +84,8 @@ def _job(ev: Evaluator, blocks: list[Block], loader: Modules, program: tree.Prog
     fabrics = reader.sub("fabric", "fabric")
     clusters = fabrics.sub("cluster", "cluster") if fabrics else None
     hardware = cluster(clusters) if clusters else None
+    if fabrics and not hardware:
+        look_at_switch(fabrics)
     network = fabric(fabrics, hardware, loader) if fabrics and hardware else None
     return job(reader, network, loader) if network else None
 

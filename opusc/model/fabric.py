@@ -11,7 +11,7 @@ from opusc.model.reader import Reader
 from opusc.model.sweep import placed
 from opusc.model.values import Bound, Entry
 
-__all__ = ["fabric"]
+__all__ = ["fabric", "look_at_switch"]
 
 MOST_SWITCHES = 65_536
 
@@ -105,6 +105,14 @@ def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSp
             switches.append(one)
         rails.append(RailSpec(index=index, switches=tuple(switches), span=bound.span))
     return tuple(rails)
+
+
+def look_at_switch(reader: Reader) -> None:
+    """Tell what is wrong with the common switch of a fabric that cannot be read since its cluster is wrong."""
+    entry = reader.entry("switch")
+    inner = reader.as_block("switch", placed(entry.value, rail=0, plane=0, block=0), "switch") if entry else None
+    if inner is not None:
+        switch(inner)
 
 
 def _mentions(bound: Bound, name: str) -> bool:

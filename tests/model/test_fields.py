@@ -159,3 +159,34 @@ def test_a_program_refused_for_later_things_still_hears_of_its_mistakes() -> Non
     assert codes(PROGRAM + fault) == ["OPUS110"]
     assert codes(PROGRAM + fault.replace("rail[1]", "rail[7]")) == ["OPUS204"]
     assert codes(PROGRAM + JOB.replace("job j", "job k")) == ["OPUS110"]
+
+
+def test_a_wrong_cluster_does_not_hide_what_is_wrong_with_the_switch() -> None:
+    text = """\
+opus 1
+
+use std.switches
+
+cluster c {
+  node_count    = 6
+  gpus_per_node = 1
+  nic           = { ports = 2, rate = 200 Gbps }
+}
+
+fabric f {
+  cluster = c
+  rail_by = local_rank
+  switch  = switches.generic { radix = 32 }
+}
+
+job j {
+  fabric = f
+}
+"""
+    _, sink = model_of(text)
+    said = [d.message for d in sink]
+    assert said == [
+        "a NIC on the rails states its `optics`",
+        "switch `generic` does not state `matrix`",
+        "job `j` does not state `parallelism`",
+    ]
