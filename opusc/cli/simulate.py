@@ -4,12 +4,14 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opusc import output
-from opusc.cli import terminal
+from opusc.cli import choosing, terminal
 from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.options import delays, program_options
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
@@ -18,10 +20,12 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
-    from opusc.model.entities import Job, Requirement
+    from opusc.model.entities import Requirement
     from opusc.plan.plan import Plan
     from opusc.schedule.estimate import Estimate, Row
     from opusc.schedule.job import Setting
+    from opusc.schedule.variants import Variant
+    from opusc.verify.report import Obligation
 
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
@@ -40,7 +44,7 @@ EPILOG = """\
 examples:
   opusc simulate cluster.opus
   opusc simulate cluster.opus --reconfigure 0,10ms,50ms,100ms -o results
-  opusc simulate cluster.opus --policy on_demand,provisioned -D dp=8
+  opusc simulate cluster.opus --policy provisioned,auto -D dp=8
 
 columns: `at zero` is the overhead that is there at zero delay, `added` comes
 with the delay; `visible` counts the changes on the critical path.
@@ -61,7 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="policies",
         metavar="POLICY[,...]",
         type=_policies,
-        help="on_demand, provisioned or both (default: what the job says, else both)",
+        help="on_demand, provisioned, static (everything packed), auto (the best of all, with reasons), or several "
+        "(default: what the job says, else the first two)",
     )
     parser.add_argument(
         "--counting",
@@ -90,63 +95,107 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
         return outcome.code
     from opusc.driver import guarded
     from opusc.model.requirements import SIMULATED
-    from opusc.schedule.estimate import estimate
-    from opusc.schedule.job import setting
-    from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Policy
+    from opusc.schedule.estimate import POLICIES
+    from opusc.schedule.variants import variant_of
 
     plan, sink = outcome.compilation.plan, Diagnostics()
     pending = waiting(outcome.compilation, SIMULATED, sink)
-    arithmetic = options.counting == "arithmetic"
-    modelled = setting(plan, sink, options.bytes_per_element or (2 if arithmetic else 1), arithmetic=arithmetic)
-    own_policy, own_delay = _own(plan, options, bool(pending), sink)
-    if modelled is None or sink.has_errors:
+    variant = variant_of(plan, sink, partial(_setting, options))
+    stated, delay = plan.model.job.policy, _own_delay(plan, sink) if pending or options.delays is None else None
+    shown = options.policies or ([stated] if stated in POLICIES else ["on_demand", "provisioned"])
+    own = stated or _DEFAULT_POLICY
+    names = list(dict.fromkeys([*shown, *([own] if pending else [])]))
+    static = _static(variant, sink) if variant is not None and "static" in names else None
+    if variant is None or sink.has_errors:
         messages.add(list(sink))
         return 1
-    known: Mapping[str, Policy] = {"on_demand": ON_DEMAND, "provisioned": PROVISIONED}
-    stated = plan.model.job.policy
-    shown = options.policies or ([stated] if stated in known else list(known))
-    delays = list(options.delays if options.delays is not None else [own_delay or 0])
-    names = list(dict.fromkeys([*shown, *([own_policy] if pending else [])]))
-    if pending and own_delay is not None:
-        delays.append(own_delay)
+    delays = list(options.delays if options.delays is not None else [delay or 0])
+    if pending and delay is not None:
+        delays.append(delay)
     with guarded("schedule", outcome.compilation.source, sink):
-        found = estimate(modelled.program, {name: known[name] for name in names}, delays)
+        made = _results(variant, names, delays, static, sink)
+    if made is None:
+        messages.add(list(sink))
+        return 1
+    found = made.estimate
     if options.format == "text":
-        sys.stdout.write(_report(plan, modelled, found, terminal.width()))
+        sys.stdout.write(_report(plan, variant.setting, found, terminal.width()))
+        for at in sorted({*delays} & found.choices.keys()):
+            sys.stdout.write(choosing.shown(found.choices[at], made.proved[at], terminal.width()))
     if pending:
-        assert own_delay is not None
-        _decide(pending, found.row(own_policy, own_delay), sink, options.format)
+        assert delay is not None
+        _decide(pending, found.row(own, delay), sink, options.format)
     messages.add(list(sink))
     if options.output is not None:
-        _write(
-            Path(options.output),
-            plan,
-            modelled,
-            found,
-            {n: known[n] for n in names},
-            max(delays) if own_delay is None else own_delay,
-        )
+        files = _files(made, names, max(delays) if delay is None else delay)
+        _write(Path(options.output), plan, files)
         if options.format == "text":
-            files = "overhead.csv, overhead.svg, " + ", ".join(f"timeline-{name}.svg" for name in ["all_links", *names])
-            sys.stdout.write(labelled("wrote", f"{options.output}/ {files}", terminal.width()))
+            sys.stdout.write(labelled("wrote", f"{options.output}/ {', '.join(files)}", terminal.width()))
     return 1 if sink.has_errors else 0
 
 
-def _own(plan: "Plan", options: argparse.Namespace, pending: bool, sink: Diagnostics) -> tuple[str, int | None]:
-    """The program's own policy and delay, demanded where something depends on them."""
+def _setting(options: argparse.Namespace, plan: "Plan", sink: Diagnostics) -> "Setting | None":
+    from opusc.schedule.job import setting
+
+    arithmetic = options.counting == "arithmetic"
+    return setting(plan, sink, options.bytes_per_element or (2 if arithmetic else 1), arithmetic=arithmetic)
+
+
+def _own_delay(plan: "Plan", sink: Diagnostics) -> int | None:
+    """What a change takes as the program says it, demanded where anything changes."""
     from opusc.schedule.job import dark
 
-    job: Job = plan.model.job
-    policy = job.policy or _DEFAULT_POLICY
-    if policy not in ("on_demand", "provisioned") and (pending or not options.policies):
+    return dark(plan, sink) if len(plan.exclusions) else 0
+
+
+def _static(variant: "Variant", sink: Diagnostics) -> "Variant | None":
+    """The same job with everything packed, so that nothing changes."""
+    from opusc.schedule.variants import packed
+
+    if variant.fixed:
+        return variant
+    made = packed(variant, None)
+    if not isinstance(made, tuple):
+        return made
+    sink.error(
+        "OPUS437",
+        "`policy = static` holds every phase at once, and the ports do not suffice",
+        variant.plan.model.job.span,
+        notes=list(made),
+        help="a NIC of more and slower ports holds both; `--policy auto` says what else helps",
+    )
+    return None
+
+
+@dataclass(frozen=True)
+class _Results:
+    """Rows, what `auto` chose, and what was proved of that, by delay."""
+
+    variant: "Variant"
+    static: "Variant | None"
+    estimate: "Estimate"
+    proved: Mapping[int, Sequence["Obligation"]]
+
+
+def _results(
+    variant: "Variant", names: Sequence[str], delays: Sequence[int], static: "Variant | None", sink: Diagnostics
+) -> _Results | None:
+    from opusc.schedule.estimate import TurnsTooSlowlyError, estimate_plan
+
+    try:
+        found = estimate_plan(variant, names, delays, static)
+    except TurnsTooSlowlyError as error:
+        job = variant.plan.model.job
         sink.error(
             "OPUS430",
-            f"the time model does not know `policy = {policy}`",
-            job.at("policy"),
-            help="`on_demand` and `provisioned` are simulated; --policy overrides what the program says",
+            f"the time model does not know how this pipeline turns round in {_time(error.args[0])}",
+            job.at("pack"),
+            "here a chain holds one direction at a time",
+            help="a change takes longer than the pipeline has between its directions: leave out `pack`",
         )
-    wanted = pending or options.delays is None
-    return policy, dark(plan, sink) if wanted else None
+        return None
+    proved = {at: choosing.prove(choice, variant.plan, sink) for at, choice in found.choices.items()}
+    return _Results(variant, static, found, proved)
 
 
 # --- requirements --------------------------------------------------------------------------------
@@ -225,28 +274,24 @@ def _time(picoseconds: int) -> str:
     return f"{text} ms"
 
 
-def _write(
-    place: Path,
-    plan: "Plan",
-    modelled: "Setting",
-    found: "Estimate",
-    policies: Mapping[str, object],
-    delay: int,
-) -> None:
+def _files(made: _Results, names: Sequence[str], delay: int) -> dict[str, str]:
+    from opusc.backends.choices import choices_csv, choices_json
     from opusc.backends.simulation import overhead_csv, overhead_svg, timeline_svg
-    from opusc.schedule.policy import ALL_LINKS, Policy
-    from opusc.schedule.simulation import simulate
+    from opusc.schedule.estimate import recorded
 
-    name = plan.model.job.name
-    files = {
-        "overhead.csv": overhead_csv(found),
-        "overhead.svg": overhead_svg(found, f"{name}: overhead over an iteration with all links present"),
-    }
-    for policy_name, policy in {"all_links": ALL_LINKS, **policies}.items():
-        assert isinstance(policy, Policy)
-        title = f"{name}: {policy_name}" + ("" if policy is ALL_LINKS else f", {_time(delay)} a change")
-        result = simulate(modelled.program, policy, delay, record=True)
-        files[f"timeline-{policy_name}.svg"] = timeline_svg(result, title)
+    name, found = made.variant.plan.model.job.name, made.estimate
+    title = f"{name}: overhead over an iteration with all links present"
+    files = {"overhead.csv": overhead_csv(found), "overhead.svg": overhead_svg(found, title)}
+    if found.choices:
+        files |= {"auto.csv": choices_csv(found.choices), "auto.json": choices_json(found.choices, made.proved)}
+    for policy in ("all_links", *names):
+        result = recorded(made.variant, policy, delay, found, made.static)
+        title = f"{name}: {policy}" + ("" if policy == "all_links" else f", {_time(delay)} a change")
+        files[f"timeline-{policy}.svg"] = timeline_svg(result, title)
+    return files
+
+
+def _write(place: Path, plan: "Plan", files: Mapping[str, str]) -> None:
     try:
         with output.replacing(place) as staging:
             for file, text in files.items():
@@ -263,8 +308,8 @@ def _write(
 def _policies(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in ("on_demand", "provisioned"):
-            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand or provisioned")
+        if name not in ("on_demand", "provisioned", "static", "auto"):
+            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand, provisioned, static or auto")
     return list(dict.fromkeys(names))
 
 

@@ -1,14 +1,26 @@
 """What an iteration takes and loses, at each delay and under each policy."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from opusc.schedule.auto import Choice, Search
 from opusc.schedule.operations import Program
-from opusc.schedule.policy import ALL_LINKS, Policy
-from opusc.schedule.simulation import Result, changes_on_critical_path, simulate
+from opusc.schedule.policy import ALL_LINKS, ON_DEMAND, PROVISIONED, Policy
+from opusc.schedule.simulation import Result, simulate
+from opusc.schedule.variants import Variant
 
-__all__ = ["Estimate", "Row", "estimate"]
+__all__ = ["POLICIES", "Estimate", "Row", "TurnsTooSlowlyError", "estimate", "estimate_plan", "recorded"]
+
+#: The policies of the language. `static` needs a variant of the plan in which nothing changes.
+POLICIES: Mapping[str, Policy | None] = {
+    "on_demand": ON_DEMAND,
+    "provisioned": PROVISIONED,
+    "static": None,
+    "auto": None,
+}
+
+_STEP = 10**6  # ps: how much longer a delay is made to see what grows with it
 
 
 @dataclass(frozen=True)
@@ -35,11 +47,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Estimate:
+    """`choices` says for each delay what `auto` chose, where it was asked for."""
+
     all_links: Result
     rows: tuple[Row, ...]
+    choices: Mapping[int, Choice] = field(default_factory=dict)
 
     def row(self, policy: str, delay: int) -> Row:
         return next(row for row in self.rows if (row.policy, row.delay) == (policy, delay))
+
+
+class TurnsTooSlowlyError(ValueError):
+    """A pipeline that holds one direction at a time has no gap as long as a change takes; the argument is the delay."""
+
+
+#: An iteration at a delay (ps).
+_Run = Callable[[int], Result]
 
 
 def estimate(program: Program, policies: Mapping[str, Policy], delays: Sequence[int]) -> Estimate:
@@ -47,19 +70,68 @@ def estimate(program: Program, policies: Mapping[str, Policy], delays: Sequence[
     links = simulate(program, ALL_LINKS)
     rows = []
     for name, policy in policies.items():
-        zero = simulate(program, policy)
-        for delay in sorted({0, *delays}):
-            result = simulate(program, policy, delay) if delay else zero
-            rows.append(
-                Row(
-                    policy=name,
-                    delay=delay,
-                    iteration=result.iteration,
-                    at_zero=Fraction(zero.iteration - links.iteration, links.iteration),
-                    added=Fraction(result.iteration - zero.iteration, links.iteration),
-                    changes=len(result.changes),
-                    visible=changes_on_critical_path(program, policy, delay),
-                    exposed=result.exposed,
-                )
-            )
+        run = _runner(program, policy)
+        rows += [_row(name, delay, run, links) for delay in sorted({0, *delays})]
     return Estimate(links, tuple(rows))
+
+
+def estimate_plan(
+    variant: Variant, names: Sequence[str], delays: Sequence[int], static: Variant | None = None
+) -> Estimate:
+    """The same for a plan, its packed phases included. `static` is the variant that never changes, for that policy;
+    `auto` chooses for each delay anew, and its row at that delay is what was chosen for it."""
+    rows: list[Row] = []
+    choices: dict[int, Choice] = {}
+    search = Search(variant) if "auto" in names else None
+    for name in names:
+        for delay in sorted({0, *delays}):
+            if name == "auto" and search is not None:
+                choices[delay] = search.choose(delay)
+                row = _row(name, delay, choices[delay].at, variant.links)
+                rows.append(replace(row, changes=len(choices[delay].result.changes)))
+            else:
+                on = static or variant if name == "static" else variant
+                rows.append(_row(name, delay, _variant_runner(on, POLICIES[name] or ON_DEMAND), variant.links))
+    return Estimate(variant.links, tuple(rows), choices)
+
+
+def recorded(variant: Variant, name: str, delay: int, found: Estimate, static: Variant | None = None) -> Result:
+    """The iteration of a row with its timeline; `all_links` for every link present."""
+    if name == "all_links":
+        return variant.links
+    if name == "auto":
+        return found.choices[delay].result
+    on = static or variant if name == "static" else variant
+    result = on.run(on.setting.program, POLICIES[name] or ON_DEMAND, delay, record=True)
+    assert result is not None, "its row says so"
+    return result
+
+
+def _runner(program: Program, policy: Policy) -> _Run:
+    return lambda delay: simulate(program, policy, delay)
+
+
+def _variant_runner(variant: Variant, policy: Policy) -> _Run:
+    def run(delay: int) -> Result:
+        found = variant.run(variant.setting.program, policy, delay)
+        if found is None:
+            raise TurnsTooSlowlyError(delay)
+        return found
+
+    return run
+
+
+def _row(name: str, delay: int, run: _Run, links: Result) -> Row:
+    zero = run(0)
+    result = run(delay) if delay else zero
+    growth = run(delay + _STEP).iteration - result.iteration
+    return Row(
+        policy=name,
+        delay=delay,
+        iteration=result.iteration,
+        at_zero=Fraction(zero.iteration - links.iteration, links.iteration),
+        added=Fraction(result.iteration - zero.iteration, links.iteration),
+        changes=len(result.changes),
+        visible=(2 * growth + _STEP) // (2 * _STEP),
+        exposed=result.exposed,
+    )

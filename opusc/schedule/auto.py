@@ -1,0 +1,255 @@
+"""`policy = auto`: which circuits, which rule of asking and which order of operations make an iteration shortest.
+
+A search over a few dozen combinations, in a fixed order: for each way of laying the phases on the ports, and from the
+better of the published policies, one idea after another is tried with all its values and kept when the iteration gets
+shorter, until none helps; then ideas that no longer help are dropped. Every iteration is simulated, so gains are
+measured, not estimated. What is chosen must be legal: `audit` looks at its order and at its timeline.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from opusc.schedule import audit
+from opusc.schedule.circuits import Part
+from opusc.schedule.ideas import AS_WRITTEN, Reordering, reductions, reordered
+from opusc.schedule.operations import Program, Workload
+from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Mode, Policy, Rendezvous, Scope
+from opusc.schedule.simulation import Result
+from opusc.schedule.variants import Variant, packed, redrawn, steady
+
+__all__ = ["IDEAS", "Choice", "Finding", "Idea", "Search", "Trial"]
+
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A combination: the variant (by number), the rule of asking, the order."""
+
+    policy: Policy = PROVISIONED
+    order: Reordering = AS_WRITTEN
+    variant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """Something to try: `values` gives the trials that differ from one in this idea only, the plain one first."""
+
+    name: str
+    what: str
+    values: Callable[[Trial, "Search"], Sequence[Trial]]
+
+
+def _modes(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, policy=replace(trial.policy, mode=mode)) for mode in (Mode.ON_DEMAND, Mode.PROVISIONED)]
+
+
+def _rendezvous(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, policy=replace(trial.policy, rendezvous=each)) for each in Rendezvous]
+
+
+def _scopes(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, policy=replace(trial.policy, scope=scope)) for scope in Scope]
+
+
+def _handing(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, order=replace(trial.order, hand_back=back)) for back in (False, True)]
+
+
+def _holding(trial: Trial, search: "Search") -> list[Trial]:
+    most = len(search.ready[0]) // trial.order.batch
+    counts = [n for n in (0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32) if n < most]
+    return [replace(trial, order=replace(trial.order, hold=n)) for n in counts]
+
+
+def _batching(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, order=replace(trial.order, batch=n)) for n in (1, 2, 3, 4, 8)]
+
+
+def _packing(trial: Trial, search: "Search") -> list[Trial]:
+    return [replace(trial, variant=number) for number in range(len(search.variants))]
+
+
+IDEAS: tuple[Idea, ...] = (
+    Idea("early", "ask for the next circuits as soon as the ports fall idle", _modes),
+    Idea("agree", "agree when circuits must change, not before each collective", _rendezvous),
+    Idea("footprint", "start a change when its own circuits are idle, whatever others do", _scopes),
+    Idea("hand-back", "hand gradients back before they are reduced", _handing),
+    Idea("hold", "hold the first reductions of stage 0 back", _holding),
+    Idea("batch", "reduce several layers together", _batching),
+    Idea("pack", "give phases ports to themselves", _packing),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an idea gives (ps): on top of the published policy alone, and as the last of all that were chosen."""
+
+    idea: Idea
+    chosen: str  # "" when it was not
+    alone: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The shortest iteration found for one delay. `published` is the better of the published policies, `reference` the
+    iteration with all links present in the chosen order, `start` the parts that hold when an iteration begins."""
+
+    delay: int
+    trial: Trial
+    variant: Variant
+    workload: Workload
+    program: Program
+    result: Result
+    published: int
+    published_mode: Mode
+    reference: int
+    findings: tuple[Finding, ...]
+    tried: int
+    start: frozenset[Part]
+    refused: tuple[tuple[str, tuple[str, ...]], ...]  # what could not be packed, and why
+
+    def at(self, delay: int) -> Result:
+        """The same choice at another delay."""
+        found = self.variant.run(self.program, self.trial.policy, delay)
+        return found if found is not None else self.result
+
+
+class Search:
+    """Everything that trials share: variants, orders, iterations that are known."""
+
+    def __init__(self, base: Variant, *, pack: bool = True) -> None:
+        self.variants = [base]
+        self.refused: list[tuple[str, tuple[str, ...]]] = []
+        if pack and not base.packs and not base.fixed:
+            for names in _sets(base):
+                made = packed(base, names)
+                if isinstance(made, Variant):
+                    self.variants.append(made)
+                else:
+                    self.refused.append((", ".join(names) if names is not None else "all phases", made))
+        self.ready = _ready(base)
+        self._workloads: dict[Reordering, Workload] = {}
+        self._programs: dict[tuple[int, Reordering], Program] = {}
+        self._known: dict[tuple[Trial, int], tuple[int, int] | None] = {}
+
+    def workload(self, trial: Trial) -> Workload:
+        if trial.order not in self._workloads:
+            self._workloads[trial.order] = reordered(self.variants[0].setting.workload, self.ready, trial.order)
+        return self._workloads[trial.order]
+
+    def program(self, trial: Trial) -> Program:
+        key = trial.variant, trial.order
+        if key not in self._programs:
+            self._programs[key] = self.variants[trial.variant].setting.lower(self.workload(trial))
+        return self._programs[key]
+
+    def measure(self, trial: Trial, delay: int) -> tuple[int, int] | None:
+        """Length of the iteration (ps) and its number of changes; None where the trial does not work."""
+        variant = self.variants[trial.variant]
+        key = replace(trial, policy=PROVISIONED) if variant.fixed or variant.turning else trial, delay
+        if key not in self._known:
+            result = variant.run(self.program(trial), trial.policy, delay)
+            self._known[key] = None if result is None else (result.iteration, len(steady(variant, result)[1]))
+        return self._known[key]
+
+    def gain(self, before: Trial, after: Trial, delay: int) -> int:
+        """By how much `after` is shorter."""
+        one, other = self.measure(before, delay), self.measure(after, delay)
+        return one[0] - other[0] if one is not None and other is not None else 0
+
+    def choose(self, delay: int) -> Choice:
+        """The best combination found at this delay (ps)."""
+        published = min((Trial(ON_DEMAND), Trial(PROVISIONED)), key=lambda t: self._score(t, delay))
+        ways = [replace(published, variant=number) for number in range(len(self.variants))]
+        best = min((self._descend(way, delay) for way in ways), key=lambda t: self._score(t, delay))
+        return self._choice(self._simplified(best, delay), published, delay)
+
+    def _descend(self, best: Trial, delay: int) -> Trial:
+        """The best that is reached by one idea after another on the same variant."""
+        for _ in range(_ROUNDS):
+            before = best
+            for idea in IDEAS:
+                if idea.name != "pack":
+                    best = min([best, *idea.values(best, self)], key=lambda t: self._score(t, delay))
+            if best == before:
+                break
+        return best
+
+    def _score(self, trial: Trial, delay: int) -> tuple[int, int]:
+        return self.measure(trial, delay) or (2**62, 0)
+
+    def _simplified(self, best: Trial, delay: int) -> Trial:
+        """Without what makes no difference."""
+        for idea in reversed(IDEAS):
+            plain = idea.values(best, self)[0] if idea.name != "early" else best
+            if plain != best and self._score(plain, delay) <= self._score(best, delay):
+                best = plain
+        return best
+
+    def _choice(self, best: Trial, published: Trial, delay: int) -> Choice:
+        variant, workload, program = self.variants[best.variant], self.workload(best), self.program(best)
+        result = variant.run(program, best.policy, delay, record=True)
+        assert result is not None, "a trial that was chosen works"
+        start, changes = steady(variant, result)
+        result = redrawn(result, changes)
+        against = audit.reordering(variant.setting.workload, workload)
+        against += audit.timeline(workload, program, result, start, variant.exclusive)
+        if against:
+            raise RuntimeError(f"the schedule is not legal: {against[0]}")
+        return Choice(
+            delay=delay,
+            trial=best,
+            variant=variant,
+            workload=workload,
+            program=program,
+            result=result,
+            published=self._score(published, delay)[0],
+            published_mode=published.policy.mode,
+            reference=variant.reference(workload).iteration,
+            findings=tuple(self._findings(best, published, delay)),
+            tried=len(self._known),
+            start=start,
+            refused=tuple(self.refused),
+        )
+
+    def _findings(self, best: Trial, published: Trial, delay: int) -> Iterator[Finding]:
+        for idea in IDEAS:
+            plain = idea.values(best, self)[0]
+            alone = max(self.gain(published, t, delay) for t in idea.values(published, self))
+            if idea.name == "early":
+                alone = self.gain(Trial(ON_DEMAND), Trial(PROVISIONED), delay)
+            yield Finding(idea, self._value(idea, best, plain), alone, self.gain(plain, best, delay))
+
+    def _value(self, idea: Idea, best: Trial, plain: Trial) -> str:
+        if best == plain:
+            return ""
+        match idea.name:
+            case "hold":
+                return str(best.order.hold)
+            case "batch":
+                return str(best.order.batch)
+            case "pack":
+                return ", ".join(self.variants[best.variant].packs)
+        return "yes"
+
+
+def _sets(base: Variant) -> list[tuple[str, ...] | None]:
+    """What to pack: every two phases that share ports, and all of them so that nothing changes at all."""
+    phases, parts = base.plan.phases, base.plan.parts
+    pairs = {tuple(sorted((parts[a].phase, parts[b].phase))) for a, b in base.plan.exclusions.tolist()}
+    found: list[tuple[str, ...] | None] = [(phases[a].name, phases[b].name) for a, b in sorted(pairs) if a != b]
+    return [*found, None]
+
+
+def _ready(base: Variant) -> tuple[tuple[str, ...], ...]:
+    """The reductions of each stage in the order in which they start with every link present."""
+    found = []
+    for stage, lane in enumerate(base.links.timelines):
+        starts: dict[str, int] = {}
+        for interval in lane:
+            starts.setdefault(interval.what, interval.start)
+        names = reductions(base.setting.workload.stages[stage])
+        found.append(tuple(sorted((n for n in names if n in starts), key=lambda n: (starts[n], n))))
+    return tuple(found)

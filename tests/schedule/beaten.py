@@ -1,0 +1,90 @@
+"""`policy = auto` beside the published provisioned runs, at the same port rates."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from opusc.diagnostics import Diagnostics
+from opusc.driver import compile_file
+from opusc.schedule.auto import IDEAS, Choice, Search
+from opusc.schedule.timing import MILLISECOND
+from opusc.schedule.variants import variant_of
+
+DATA = Path(__file__).parent / "data"
+RUNS = ("fig12", "fig13", "llama405b")
+DELAYS = (10, 50, 100)
+
+
+@dataclass(frozen=True)
+class Beaten:
+    """One run at one delay (ms): the published iterations and ours (ms)."""
+
+    run: str
+    delay: int
+    published_links: float
+    published: float
+    choice: Choice
+
+    @property
+    def ours(self) -> float:
+        return self.choice.result.iteration / MILLISECOND
+
+    @property
+    def over(self) -> tuple[float, float]:
+        """Percent over all links: the published run over the published one, ours over ours."""
+        links = self.choice.variant.links.iteration / MILLISECOND
+        return (self.published / self.published_links - 1) * 100, (self.ours / links - 1) * 100
+
+
+@cache
+def search(run: str, **params: int) -> Search:
+    variant = variant_of(compile_file(DATA / f"{run}.opus", params).plan, Diagnostics())
+    assert variant is not None
+    return Search(variant)
+
+
+@cache
+def rows() -> tuple[Beaten, ...]:
+    figures = json.loads((DATA / "provisioned.json").read_text())["runs"]
+    return tuple(
+        Beaten(
+            run,
+            delay,
+            figures[run]["all_links"] / 1e6,
+            figures[run][str(delay)] / 1e6,
+            search(run).choose(delay * MILLISECOND),
+        )
+        for run in RUNS
+        for delay in DELAYS
+    )
+
+
+def iterations() -> list[str]:
+    """The first table of docs/time-model.md: iterations."""
+    found = ["| run | delay | published, provisioned | auto | shorter by | published over all links | ours | changes |"]
+    found.append("|---|---|---|---|---|---|---|---|")
+    for row in rows():
+        theirs, ours = row.over
+        found.append(
+            f"| {row.run} | {row.delay} ms | {row.published:,.2f} ms | {row.ours:,.2f} ms | "
+            f"{row.published - row.ours:,.2f} ms | {theirs:.2f} % | {ours:.3f} % | {len(row.choice.result.changes)} |"
+        )
+    return found
+
+
+def gains() -> list[str]:
+    """The second table: what each idea gains alone / as the last of those chosen, ms; `-` for those that were not."""
+    found = [f"| run | delay | {' | '.join(idea.name for idea in IDEAS)} |", "|---|---|" + "---|" * len(IDEAS)]
+    for row in rows():
+        cells = [
+            f"{f.alone / MILLISECOND:,.2f} / {f'{f.last / MILLISECOND:,.2f}' if f.chosen else '-'}"
+            for f in row.choice.findings
+        ]
+        found.append(f"| {row.run} | {row.delay} ms | {' | '.join(cells)} |")
+    return found
+
+
+def show(*tables: Sequence[str]) -> str:
+    return "\n\n".join("\n".join(table) for table in tables)
