@@ -22,6 +22,7 @@ from opusc.plan.plan import (
     Scoping,
     Switch,
 )
+from opusc.source import Span
 
 __all__ = ["Wiring", "circuits_and_parts", "exclusions", "part_name"]
 
@@ -57,16 +58,59 @@ class _Rows:
     egress: Int32
 
 
+class _Loose:
+    """NIC ports that links need and that have no cable, told at once: a node that was forgotten is one mistake."""
+
+    def __init__(self) -> None:
+        self.ports: set[tuple[int, int]] = set()  # (GPU, port)
+        self.phases: dict[str, Span] = {}
+
+    def none_of(self, phase: PlannedPhase, link: Link, lower: Int32, upper: Int32, cabling: Cabling) -> bool:
+        """Whether both ends of every link are cabled."""
+        found = False
+        for gpu, port in ((lower, link.out_port), (upper, link.in_port)):
+            loose = gpu[cabling.switch[gpu, port] < 0].tolist()
+            self.ports.update((each, port) for each in loose)
+            found |= bool(loose)
+        if found:
+            self.phases.setdefault(phase.name, phase.spec.span)
+        return not found
+
+    def report(self, cluster: Cluster, sink: Diagnostics) -> None:
+        names = [f"`{name}`" for name in self.phases]
+        count, (first, port) = len(self.ports), min(self.ports)
+        nodes = sorted({gpu // cluster.gpus_per_node for gpu, _ in self.ports})
+        many = len(names) > 1
+        phases = f"phase{'s' * many} {', '.join(names[:-1])}{' and ' * many}{names[-1]} need{'s' * (not many)}"
+        where = f"port {port} of {_gpu_name(cluster, first)}"
+        what = f"{where}, which has no cable" if count == 1 else f"{count:,} NIC ports without a cable; {where} is one"
+        sink.error(
+            "OPUS408",
+            f"{phases} {what}",
+            next(iter(self.phases.values())),
+            f"of node{'s' * (len(nodes) > 1)} {_few(nodes)}",
+            help="add the rows to the cabling, or leave nodes out with `nodes`",
+        )
+
+
+def _few(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:6]))
+    return f"{shown} and {len(numbers) - 6:,} more" if len(numbers) > 6 else shown
+
+
 def circuits_and_parts(
     phases: Sequence[PlannedPhase], wiring: Wiring, sink: Diagnostics
 ) -> tuple[Circuits, tuple[Part, ...]]:
     """Draw every link of every phase; number the parts by phase, scope and step."""
     drawn: list[_Rows] = []
+    loose = _Loose()
     for phase in phases:
         for instances in phase.instances:
             for step, links in enumerate(instances.shape.steps):
                 for link in links:
-                    drawn += _draw(phase, step, link, instances, wiring, sink)
+                    drawn += _draw(phase, step, link, instances, wiring, loose, sink)
+    if loose.ports:
+        loose.report(wiring.cluster, sink)
     columns = [
         np.concatenate([getattr(rows, name) for rows in drawn]) if drawn else np.zeros(0, np.int32)
         for name in ("phase", "step", "scope", "switch", "ingress", "egress")
@@ -96,7 +140,13 @@ def part_name(phase: PlannedPhase, scope: int, step: int) -> str:
 
 
 def _draw(
-    phase: PlannedPhase, step: int, link: Link, instances: Instances, wiring: Wiring, sink: Diagnostics
+    phase: PlannedPhase,
+    step: int,
+    link: Link,
+    instances: Instances,
+    wiring: Wiring,
+    loose: "_Loose",
+    sink: Diagnostics,
 ) -> list[_Rows]:
     """The circuits of one link at every vertex of every instance."""
     to = targets(link.neighbour, instances.shape.n)
@@ -106,9 +156,11 @@ def _draw(
     lower = instances.exits[:, vertex].ravel()[kept]
     upper = instances.entries[:, to[vertex]].ravel()[kept]
     scope = scope[kept]
-    if not len(scope) or not _joinable(phase, link, lower, upper, wiring, sink):
-        return []
     cabling = wiring.cabling
+    if not len(scope) or not loose.none_of(phase, link, lower, upper, cabling):
+        return []
+    if not _joinable(phase, link, lower, upper, wiring, sink):
+        return []
     switch = cabling.switch[lower, link.out_port]
 
     def rows(ingress: Int32, egress: Int32) -> _Rows:
@@ -138,20 +190,8 @@ def _draw(
 
 
 def _joinable(phase: PlannedPhase, link: Link, lower: Int32, upper: Int32, wiring: Wiring, sink: Diagnostics) -> bool:
-    """Whether both ends of every link are cabled, to one switch, on sides that can be joined."""
+    """Whether both ends of every link are cabled to one switch, on sides that can be joined."""
     cabling = wiring.cabling
-    for gpu, port in ((lower, link.out_port), (upper, link.in_port)):
-        loose = np.flatnonzero(cabling.switch[gpu, port] < 0)
-        if len(loose):
-            where = _gpu_name(wiring.cluster, int(gpu[loose[0]]))
-            sink.error(
-                "OPUS408",
-                f"phase `{phase.name}` needs port {port} of {where}, which has no cable",
-                phase.spec.span,
-                f"{len(loose)} such port{'s' * (len(loose) > 1)}",
-                help="add its row to the cabling, or leave the node out with `nodes`",
-            )
-            return False
     a, b = cabling.switch[lower, link.out_port], cabling.switch[upper, link.in_port]
     apart = np.flatnonzero(a != b)
     if len(apart):

@@ -233,6 +233,15 @@ def test_missing_cable_is_named_where_a_phase_needs_it() -> None:
     assert codes(nodes=4, gpus=1, dp=4, radix=16, cabling=listed(rows)) == ["OPUS408"]
 
 
+def test_a_node_without_cables_is_one_mistake() -> None:
+    rows = [(n, 0, p, 2 * n + p + 1) for n in range(8) for p in range(2) if n != 3]
+    sink = Diagnostics()
+    build_plan(make_model(nodes=8, gpus=1, dp=4, pp=2, radix=32, cabling=listed(rows)), sink)
+    (found,) = sink
+    assert found.message == "phases `dp` and `pp` need 2 NIC ports without a cable; port 0 of GPU 0 of node 3 is one"
+    assert found.label == "of node 3"
+
+
 def test_sides_from_the_cabling() -> None:
     rows = [(n, 0, 0, n // 2 + 1) for n in range(4)]
     cables = tuple(
