@@ -2,6 +2,8 @@
 
     text --parse--> syntax tree --build_model--> model --build_plan--> plan --verify--> proved plan
 
+Between plan and proof, `policy = auto` chooses another plan of the same model, and a schedule for it.
+
 Each stage is a function of what the last one made. It puts what is wrong into the sink, many messages a run;
 the checkpoint after it stops where going on would only repeat the same mistakes in other words.
 """
@@ -19,11 +21,12 @@ from opusc.source import Source
 
 if TYPE_CHECKING:
     from opusc.plan.plan import Plan
+    from opusc.schedule.auto import Choice
     from opusc.verify import Report
 
 __all__ = ["STAGES", "Compilation", "check", "compile", "compile_file", "compile_source", "decode", "guarded", "read"]
 
-STAGES = ("syntax", "model", "plan", "proof")
+STAGES = ("syntax", "model", "plan", "choice", "proof")
 
 T = TypeVar("T")
 
@@ -32,13 +35,15 @@ _LONGEST = 16 << 20  # bytes read of a program; the parser refuses less than tha
 
 @dataclass(frozen=True)
 class Compilation:
-    """What a run made. `diagnostics` holds warnings only; `seconds` says how long each stage took."""
+    """What a run made. `diagnostics` holds warnings only; `seconds` says how long each stage took. `choice` is what
+    `policy = auto` chose, where there was anything to choose."""
 
     source: Source
     plan: "Plan"
     report: "Report"
     diagnostics: Diagnostics
     seconds: Mapping[str, float]
+    choice: "Choice | None" = None
 
 
 def compile_source(
@@ -46,8 +51,11 @@ def compile_source(
     root: Path,
     params: Mapping[str, object] | None = None,
     entering: Callable[[str], None] = lambda stage: None,
+    *,
+    choosing: bool = True,
 ) -> Compilation:
-    """Compile a text. `use` reads below `root`; `entering` is told each stage before it runs.
+    """Compile a text. `use` reads below `root`; `entering` is told each stage before it runs. Without `choosing`
+    `policy = auto` is left open: phases take turns.
 
     Raises CompileError.
     """
@@ -75,11 +83,18 @@ def compile_source(
         from opusc.plan.build import build_plan
 
         plan = _made(build_plan(model, sink), sink)
+    choice = None
+    with stage("choice"):
+        if choosing and model.job.policy == "auto":
+            from opusc.schedule.choice import choose, scheduled
+
+            choice = choose(plan, sink)
+            plan = scheduled(choice) if choice is not None else plan
     with stage("proof"):
         from opusc.verify import verify
 
         report = verify(plan, sink)
-    return Compilation(source, plan, report, sink, seconds)
+    return Compilation(source, plan, report, sink, seconds, choice)
 
 
 def compile_file(

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from opusc.cli.tables import labelled, plural
+from opusc.cli.tables import labelled as wrapped
+from opusc.cli.tables import plural
 from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -12,35 +13,39 @@ if TYPE_CHECKING:
     from opusc.schedule.auto import Choice
     from opusc.verify.report import Obligation
 
-__all__ = ["prove", "shown"]
+__all__ = ["prove", "reasons", "shown"]
 
 _MS = 10**9
+_HELD = "\N{NO-BREAK SPACE}"  # between a number and its unit until lines are cut
+
+
+def labelled(label: str, text: str, width: int) -> str:
+    return wrapped(label, text, width).replace(_HELD, " ")
 
 
 def prove(choice: "Choice", compiled: "Plan", sink: Diagnostics) -> tuple["Obligation", ...]:
-    """Prove the plan that was chosen, where it is not the one that was compiled, and its sequence of configurations.
-    What is not proved is an error in the sink."""
+    """Prove the schedule that was chosen, and its plan where it is not the one that was compiled. What is not proved is
+    an error in the sink."""
+    from opusc.schedule.choice import scheduled
     from opusc.verify import verify
     from opusc.verify.explain import explain
-    from opusc.verify.sequence import Planned, check_sequence
+    from opusc.verify.sequence import check_schedule
 
-    variant = choice.variant
-    obligations: tuple[Obligation, ...] = ()
-    if variant.plan is not compiled:
-        obligations = verify(variant.plan, sink).obligations
-    number = variant.indices
-    changes = [
-        Planned(frozenset(number[p] for p in c.went), frozenset(number[p] for p in c.came), c.drained, c.lit)
-        for c in choice.result.changes
-    ]
-    start = [number[part] for part in choice.start]
-    held, found = check_sequence(variant.plan, start, changes, period=choice.result.iteration)
-    explain(variant.plan, found, sink)
-    return (*obligations, *held)
+    plan = scheduled(choice)
+    if choice.variant.plan is not compiled:
+        return verify(plan, sink).obligations
+    held, found = check_schedule(plan)
+    explain(plan, found, sink)
+    return held
 
 
 def shown(choice: "Choice", proved: Sequence["Obligation"], width: int) -> str:
     """A paragraph for each thing that was chosen or left, and one for the proof."""
+    return reasons(choice, width) + labelled("  proved", _proof(choice, proved), width) + "\n"
+
+
+def reasons(choice: "Choice", width: int) -> str:
+    """A paragraph for each thing that was chosen or left, with what it gains."""
     better = choice.published - choice.result.iteration
     share = _percent(Fraction(better, choice.published))
     mode = str(choice.published_mode)
@@ -59,10 +64,10 @@ def shown(choice: "Choice", proved: Sequence["Obligation"], width: int) -> str:
         out += labelled(f"  {found.idea.name}", f"{what}; {gains}", width)
     if choice.variant.packs:
         line = f"pack = [{', '.join(choice.variant.packs)}]" if not choice.variant.fixed else "policy = static"
-        out += labelled("", f"to compile it so, write `{line}`", width)
+        out += labelled("", f"the plan is that of `{line}`", width)
     for names, why in choice.refused:
         out += labelled("", f"{names} cannot be packed: {'; '.join(why)}", width)
-    return out + labelled("  proved", _proof(choice, proved), width) + "\n"
+    return out
 
 
 def _proof(choice: "Choice", proved: Sequence["Obligation"]) -> str:
@@ -89,11 +94,11 @@ def _configurations(choice: "Choice") -> list[frozenset[object]]:
 def _percent(ratio: Fraction) -> str:
     from opusc.backends.simulation import fixed
 
-    return f"{fixed(ratio * 100, 3)} %"
+    return f"{fixed(ratio * 100, 3)}{_HELD}%"
 
 
 def _time(picoseconds: int) -> str:
     from opusc.backends.simulation import fixed
 
     text = fixed(Fraction(picoseconds, _MS), 3)
-    return f"{text.rstrip('0').rstrip('.')} ms"
+    return f"{text.rstrip('0').rstrip('.')}{_HELD}ms"

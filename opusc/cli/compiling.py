@@ -83,9 +83,12 @@ def compile_one(
     messages: Messages,
     topics: Sequence[str] = (),
     omit: Sequence[str] = (),
+    *,
+    choosing: bool = True,
 ) -> Outcome:
     """Compile one program and put its messages out, but for warnings whose codes are in `omit`: the caller decides
-    about those. One that cannot be read gets a complaint, so that others are still done."""
+    about those, and about `policy = auto` without `choosing`. One that cannot be read gets a complaint, so that others
+    are still done."""
     from opusc.driver import STAGES, compile_source
     from opusc.progress import Progress
 
@@ -95,7 +98,7 @@ def compile_one(
     try:
         source = read_program(name, topics)
         with Progress(STAGES).shown() as progress:
-            compilation = compile_source(source, root, dict(options.params), progress.enter)
+            compilation = compile_source(source, root, dict(options.params), progress.enter, choosing=choosing)
     except CompileError as error:
         messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
         return Outcome(None, exit_code(error))

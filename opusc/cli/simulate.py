@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, messages: Messages) -> int:
-    outcome = compile_one(options.file, options, messages, omit=(NOT_CHECKED,))
+    outcome = compile_one(options.file, options, messages, omit=(NOT_CHECKED,), choosing=False)
     if outcome.compilation is None:
         return outcome.code
     from opusc.driver import guarded
@@ -180,19 +180,13 @@ class _Results:
 def _results(
     variant: "Variant", names: Sequence[str], delays: Sequence[int], static: "Variant | None", sink: Diagnostics
 ) -> _Results | None:
-    from opusc.schedule.estimate import TurnsTooSlowlyError, estimate_plan
+    from opusc.schedule.estimate import estimate_plan
+    from opusc.schedule.variants import TurnsTooSlowlyError
 
     try:
         found = estimate_plan(variant, names, delays, static)
     except TurnsTooSlowlyError as error:
-        job = variant.plan.model.job
-        sink.error(
-            "OPUS430",
-            f"the time model does not know how this pipeline turns round in {_time(error.args[0])}",
-            job.at("pack"),
-            "here a chain holds one direction at a time",
-            help="a change takes longer than the pipeline has between its directions: leave out `pack`",
-        )
+        error.explain(variant.plan.model.job, sink)
         return None
     proved = {at: choosing.prove(choice, variant.plan, sink) for at, choice in found.choices.items()}
     return _Results(variant, static, found, proved)

@@ -89,6 +89,8 @@ CODES: dict[str, Code] = {
     "OPUS435": Code("trace-times", "Times of a trace are missing or no times"),
     "OPUS436": Code("schedule-cycle", "A schedule waits for itself"),
     "OPUS437": Code("pack-does-not-fit", "The ports do not hold all phases at once"),
+    "OPUS438": Code("auto-has-no-estimate", "`policy = auto` has nothing to choose by"),
+    "OPUS439": Code("turns-too-slowly", "A change takes longer than a pipeline has to turn round"),
     "OPUS501": Code("port-clash", "Two circuits use one port of a switch"),
     "OPUS502": Code("impossible-port", "A circuit or a cable ends on a port that cannot be used"),
     "OPUS503": Code("wrong-links", "A phase's circuits are not what it asks for"),

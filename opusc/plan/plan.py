@@ -25,12 +25,15 @@ __all__ = [
     "Link",
     "Part",
     "Plan",
+    "PlannedChange",
     "PlannedPhase",
     "Relays",
     "Routes",
+    "Schedule",
     "Scoping",
     "Shape",
     "Switch",
+    "Transfer",
 ]
 
 Int32 = NDArray[np.int32]
@@ -193,6 +196,40 @@ class Relays:
         return int(self.part.shape[0])
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One change of a schedule: the parts (by index) that go and come; their ports are dark from `begin` to `end` (ps
+    since the iteration began)."""
+
+    went: frozenset[int]
+    came: frozenset[int]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One operation of the ranks of a stage over the circuits of a part, in ps since the iteration began."""
+
+    stage: int
+    operation: str
+    part: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What `policy = auto` decided: the parts that hold when an iteration begins, every change of it, and the traffic
+    of each stage in order. Iterations of `period` ps follow each other; a change takes `delay` ps."""
+
+    delay: int
+    period: int
+    start: frozenset[int]
+    changes: tuple[PlannedChange, ...]
+    transfers: tuple[Transfer, ...]
+
+
 @dataclass(frozen=True)
 class Plan:
     """The product of the compiler.
@@ -213,6 +250,7 @@ class Plan:
     exclusions: Int32 = field(compare=False)  # (pairs, 2)
     relays: Relays = field(compare=False)
     assumptions: tuple[str, ...] = ()  # what the compiler took for granted, for people
+    schedule: Schedule | None = None  # where the compiler chose one
 
     @property
     def world(self) -> int:

@@ -15,7 +15,7 @@ from opusc.schedule.ideas import AS_WRITTEN, Reordering, reductions, reordered
 from opusc.schedule.operations import Program, Workload
 from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Mode, Policy, Rendezvous, Scope
 from opusc.schedule.simulation import Result
-from opusc.schedule.variants import Variant, packed, redrawn, steady
+from opusc.schedule.variants import TurnsTooSlowlyError, Variant, packed, redrawn, steady
 
 __all__ = ["IDEAS", "Choice", "Finding", "Idea", "Search", "Trial"]
 
@@ -160,10 +160,12 @@ class Search:
         return one[0] - other[0] if one is not None and other is not None else 0
 
     def choose(self, delay: int) -> Choice:
-        """The best combination found at this delay (ps)."""
+        """The best combination found at this delay (ps). Raises TurnsTooSlowlyError where none works."""
         published = min((Trial(ON_DEMAND), Trial(PROVISIONED)), key=lambda t: self._score(t, delay))
         ways = [replace(published, variant=number) for number in range(len(self.variants))]
         best = min((self._descend(way, delay) for way in ways), key=lambda t: self._score(t, delay))
+        if self.measure(best, delay) is None:
+            raise TurnsTooSlowlyError(delay)
         return self._choice(self._simplified(best, delay), published, delay)
 
     def _descend(self, best: Trial, delay: int) -> Trial:
@@ -183,7 +185,7 @@ class Search:
     def _simplified(self, best: Trial, delay: int) -> Trial:
         """Without what makes no difference."""
         for idea in reversed(IDEAS):
-            plain = idea.values(best, self)[0] if idea.name != "early" else best
+            plain = idea.values(best, self)[0]
             if plain != best and self._score(plain, delay) <= self._score(best, delay):
                 best = plain
         return best

@@ -8,9 +8,9 @@ from opusc.schedule.auto import Choice, Search
 from opusc.schedule.operations import Program
 from opusc.schedule.policy import ALL_LINKS, ON_DEMAND, PROVISIONED, Policy
 from opusc.schedule.simulation import Result, simulate
-from opusc.schedule.variants import Variant
+from opusc.schedule.variants import TurnsTooSlowlyError, Variant
 
-__all__ = ["POLICIES", "Estimate", "Row", "TurnsTooSlowlyError", "estimate", "estimate_plan", "recorded"]
+__all__ = ["POLICIES", "Estimate", "Row", "estimate", "estimate_plan", "recorded"]
 
 #: The policies of the language. `static` needs a variant of the plan in which nothing changes.
 POLICIES: Mapping[str, Policy | None] = {
@@ -55,10 +55,6 @@ class Estimate:
 
     def row(self, policy: str, delay: int) -> Row:
         return next(row for row in self.rows if (row.policy, row.delay) == (policy, delay))
-
-
-class TurnsTooSlowlyError(ValueError):
-    """A pipeline that holds one direction at a time has no gap as long as a change takes; the argument is the delay."""
 
 
 #: An iteration at a delay (ps).

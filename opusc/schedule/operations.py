@@ -146,6 +146,7 @@ class WorkloadError(ValueError):
 def lower(workload: Workload, gpu: Accelerator, rates: Rates) -> Program:
     """Attach durations and resolve names to indices."""
     tables = [{op.name: i for i, op in enumerate(ops)} for ops in workload.stages]
+    known: dict[object, int] = {}  # layers repeat the same operations
     stages = []
     for stage, ops in enumerate(workload.stages):
         table = tables[stage]
@@ -166,7 +167,7 @@ def lower(workload: Workload, gpu: Accelerator, rates: Rates) -> Program:
             LoweredStage(
                 names=tuple(op.name for op in ops),
                 kinds=tuple(_kind(op, workload.degrees) for op in ops),
-                durations=tuple(_duration(op, workload.degrees, gpu, rates) for op in ops),
+                durations=tuple(_known_duration(op, workload.degrees, gpu, rates, known) for op in ops),
                 children=tuple(map(tuple, children)),
                 waits=tuple(len(op.after) for op in ops),
                 peers=tuple(_peer(op) for op in ops),
@@ -194,6 +195,14 @@ def _peer(op: Operation) -> int:
     if isinstance(op.work, Send):
         return op.work.to
     return op.work.source if isinstance(op.work, Receive) else -1
+
+
+def _known_duration(
+    op: Operation, degrees: Mapping[str, int], gpu: Accelerator, rates: Rates, known: dict[object, int]
+) -> int:
+    if op.work not in known:
+        known[op.work] = _duration(op, degrees, gpu, rates)
+    return known[op.work]
 
 
 def _duration(op: Operation, degrees: Mapping[str, int], gpu: Accelerator, rates: Rates) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from opusc.diagnostics import Diagnostics
-from opusc.model.entities import Packed
+from opusc.model.entities import Job, Packed
 from opusc.plan.build import build_plan
 from opusc.plan.packing import packed_phases
 from opusc.plan.plan import Directions, Plan
@@ -20,11 +20,30 @@ from opusc.schedule.policy import ALL_LINKS, Policy
 from opusc.schedule.simulation import Result, simulate
 from opusc.schedule.timeline import Activity, Interval, with_waiting
 
-__all__ = ["Variant", "packed", "redrawn", "steady", "variant_of"]
+__all__ = ["TurnsTooSlowlyError", "Variant", "packed", "redrawn", "steady", "variant_of"]
 
 
 #: The operations, rates and circuits of a plan; None when the sink says why not.
 Make = Callable[[Plan, Diagnostics], Setting | None]
+
+
+class TurnsTooSlowlyError(ValueError):
+    """A pipeline that holds one direction at a time has no gap as long as a change takes; `delay` in ps."""
+
+    def __init__(self, delay: int) -> None:
+        super().__init__(f"no gap of {delay} ps")
+        self.delay = delay
+
+    def explain(self, job: Job, sink: Diagnostics) -> None:
+        """As an error of the program."""
+        sink.error(
+            "OPUS439",
+            f"a change of {self.delay / 10**9:,g} ms takes longer than this pipeline has to turn round",
+            job.at("pack"),
+            "here a chain holds one direction at a time",
+            notes=["between its last message ahead and its first one back a stage computes; the change must fit in"],
+            help="leave out `pack`, or give the chain a port for each direction",
+        )
 
 
 @dataclass(frozen=True)

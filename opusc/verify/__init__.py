@@ -12,6 +12,7 @@ from opusc.verify import explain, formulas, structure
 from opusc.verify.finding import Finding
 from opusc.verify.formulas import statements
 from opusc.verify.report import Method, Obligation, Report
+from opusc.verify.sequence import check_schedule
 from opusc.verify.statement import Statement, answer, smt2
 
 __all__ = [
@@ -33,8 +34,9 @@ def verify(plan: Plan, sink: Diagnostics) -> Report:
     """Prove a plan; whatever is not proved is an error in the sink."""
     proved, found = first_opinion(plan)
     checked, objections = second_opinion(plan)
-    explain.explain(plan, [*found, *objections], sink)
-    return Report((*proved, *checked))
+    scheduled, faults = check_schedule(plan)
+    explain.explain(plan, [*found, *objections, *faults], sink)
+    return Report((*proved, *checked, *scheduled))
 
 
 def first_opinion(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:

@@ -10,30 +10,56 @@ the circuits that it connects, and no other change may touch their ports before 
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from opusc.plan.plan import Plan
+from opusc.plan.plan import Plan, PlannedChange
 from opusc.plan.transitions import transition
 from opusc.verify.finding import TRANSITION, Finding
 from opusc.verify.report import Method, Obligation
 from opusc.verify.transitions import check_transition
 
-__all__ = ["Planned", "check_sequence"]
+__all__ = ["check_schedule", "check_sequence"]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One change: the parts (by index) that go and come, dark from `begin` to `end` (any unit of time)."""
+def check_schedule(plan: Plan) -> tuple[tuple[Obligation, ...], list[Finding]]:
+    """The schedule of a plan that has one: its changes, iteration after iteration, and that its traffic meets light."""
+    schedule = plan.schedule
+    if schedule is None:
+        return (), []
+    held, found = check_sequence(plan, schedule.start, schedule.changes, schedule.period)
+    if found:
+        return (), found
+    begun = time.perf_counter()
+    for transfer in schedule.transfers:
+        if not 0 <= transfer.part < len(plan.parts):
+            return (), [Finding(TRANSITION, "a schedule names a part that the plan does not have")]
+    lit = _lit(schedule.start, schedule.changes, schedule.period)
+    for transfer in schedule.transfers:
+        spans = lit.get(transfer.part, [])
+        at = bisect_right(spans, (transfer.begin, schedule.period)) - 1
+        if at < 0 or not transfer.begin <= transfer.end <= spans[at][1]:
+            text = f"{transfer.operation} of stage {transfer.stage} runs while {plan.parts[transfer.part].name} is dark"
+            return (), [Finding(TRANSITION, text, transfer.part, plan.parts[transfer.part].phase)]
+    spent = (time.perf_counter() - begun) * 1000
+    return (*held, Obligation("traffic meets light", Method.CHECKED, len(schedule.transfers), spent)), []
 
-    went: frozenset[int]
-    came: frozenset[int]
-    begin: int
-    end: int
+
+def _lit(start: Iterable[int], changes: Sequence[PlannedChange], period: int) -> dict[int, list[tuple[int, int]]]:
+    """When each part carries light within an iteration."""
+    since = dict.fromkeys(start, 0)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for change in changes:
+        for part in change.went:
+            found.setdefault(part, []).append((since.pop(part), change.begin))
+        since.update(dict.fromkeys(change.came, change.end))
+    for part, begin in since.items():
+        found.setdefault(part, []).append((begin, period))
+    return found
 
 
 def check_sequence(
-    plan: Plan, start: Iterable[int], changes: Sequence[Planned], period: int | None = None
+    plan: Plan, start: Iterable[int], changes: Sequence[PlannedChange], period: int | None = None
 ) -> tuple[tuple[Obligation, ...], list[Finding]]:
     """Changes in the order in which they begin, from the parts held at the start.
 
@@ -50,13 +76,24 @@ def check_sequence(
         text = f"the iteration starts with parts that exclude each other: {_names(plan, held)}"
         return (), [Finding(TRANSITION, text)]
     first = frozenset(held)
+    moved: dict[tuple[frozenset[int], frozenset[int]], int] = {}
+    under_way: list[PlannedChange] = []
     for number, change in enumerate(changes, 1):
-        found += _one(plan, number, change, held, changes[: number - 1])
+        if change.end < change.begin or (number > 1 and change.begin < changes[number - 2].begin):
+            return (), [
+                Finding(TRANSITION, f"change {number} is over before it begins, or begins before an earlier one")
+            ]
+        under_way = [other for other in under_way if other.end > change.begin]
+        found += _one(plan, number, change, held, under_way)
         if found:
             return (), found
-        step = transition(plan, change.went, change.came)
-        circuits += len(step.disconnect) + len(step.connect)
-        found += check_transition(plan, step)
+        key = change.went, change.came
+        if key not in moved:
+            step = transition(plan, *key)
+            found += check_transition(plan, step)
+            moved[key] = len(step.disconnect) + len(step.connect)
+        circuits += moved[key]
+        under_way.append(change)
         held = (held - change.went) | change.came
     if period is not None and any(change.end > period for change in changes):
         found.append(Finding(TRANSITION, "a change is not over when the iteration is"))
@@ -74,10 +111,10 @@ def check_sequence(
     ), []
 
 
-def _one(plan: Plan, number: int, change: Planned, held: set[int], before: Sequence[Planned]) -> list[Finding]:
+def _one(
+    plan: Plan, number: int, change: PlannedChange, held: set[int], under_way: Sequence[PlannedChange]
+) -> list[Finding]:
     """One change against the parts that hold, and against those that are still under way."""
-    if change.end < change.begin or (before and change.begin < before[-1].begin):
-        return [Finding(TRANSITION, f"change {number} ends before it begins, or before an earlier one")]
     if not change.went <= held:
         return [_finding(plan, number, "takes away parts that do not hold", change.went - held)]
     kept = held - change.went
@@ -87,11 +124,10 @@ def _one(plan: Plan, number: int, change: Planned, held: set[int], before: Seque
         clash = {p for p in kept | change.came if plan.excluded_with[p] & (kept | change.came)}
         return [_finding(plan, number, "leads to parts that exclude each other", clash)]
     touched = change.went | change.came
-    for other in before:
-        if other.end > change.begin:
-            near = {p for p in touched if p in other.came or plan.excluded_with[p] & other.came}
-            if near:
-                return [_finding(plan, number, "begins while the circuits of its ports are still changing", near)]
+    for other in under_way:
+        near = {p for p in touched if p in other.came or plan.excluded_with[p] & other.came}
+        if near:
+            return [_finding(plan, number, "begins while the circuits of its ports are still changing", near)]
     return []
 
 

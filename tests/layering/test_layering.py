@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "verify": _FOUNDATION | {"model", "plan"},
     "schedule": _FOUNDATION | {"model", "plan"},
     "backends": _FOUNDATION | {"model", "plan", "schedule", "verify", "output"},
-    "driver": _FOUNDATION | {"syntax", "model", "plan", "verify"},
+    "driver": _FOUNDATION | {"syntax", "model", "plan", "schedule", "verify"},
     "control": _FOUNDATION | {"model", "plan", "schedule", "verify", "backends", "driver", "output"},
     "importers": _FOUNDATION | {"syntax", "model", "plan", "backends", "control"},
     "cli": _FOUNDATION
