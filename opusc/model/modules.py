@@ -238,20 +238,33 @@ class Modules:
         scope: Scope,
         words: tuple[str, ...],
     ) -> None:
-        allowed = self.ev.evaluate(domain, scope, words)
-        if not isinstance(allowed, tuple | Interval):
-            self.ev.fail(
-                "OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span
-            )
-        inside = _is_one_of(value, allowed)
+        number = entry.type is not None and entry.type.text == "number"  # untyped ranges are of whole numbers
+        if isinstance(domain, tree.Range) and (isinstance(value, Quantity) or number):
+            inside, text = self._is_between(domain, value, scope)
+        else:
+            allowed = self.ev.evaluate(domain, scope, words)
+            if not isinstance(allowed, tuple | Interval):
+                self.ev.fail(
+                    "OPUS201", f"the domain of a parameter is a list or a range, not {kind_of(allowed)}", domain.span
+                )
+            inside, text = _is_one_of(value, allowed), shown(allowed)
         if not inside:
             self.ev.fail(
                 "OPUS204",
-                f"parameter `{entry.name.text}` is {shown(value)}; it must be in {shown(allowed)}",
+                f"parameter `{entry.name.text}` is {shown(value)}; it must be in {text}",
                 span,
                 "out of its domain",
                 secondary=[Label(domain.span, "the domain")],
             )
+
+    def _is_between(self, domain: tree.Range, value: Value, scope: Scope) -> tuple[bool, str]:
+        """Whether a quantity or fraction lies in a range, ends included, and the range in words."""
+        first, last = (self.ev.evaluate(end, scope) for end in (domain.first, domain.last))
+        try:
+            inside = bool(apply("<=", first, value)) and bool(apply("<=", value, last))
+        except Unfit as error:
+            self.ev.fail("OPUS203", str(error), domain.span, scope=scope)
+        return inside, f"{shown(first)}..{shown(last)}"
 
     def _check_settings(self, program: tree.Program) -> None:
         known = [entry.name.text for entry in program.entries if isinstance(entry, tree.Parameter)]

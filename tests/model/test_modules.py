@@ -160,6 +160,12 @@ def test_a_parameter_without_a_value() -> None:
         ("a: topology in [ring, chain] = ring", "chain", None),
         ("a: topology in [ring, chain] = ring", "rotor", "OPUS204"),
         ("a in 3 = 3", "3", "OPUS201"),
+        ("a: time in 0 ms..1 s = 5 ms", "1 s", None),
+        ("a: time in 0 ms..1 s = 5 ms", "1001 ms", "OPUS204"),
+        ("a: time in 1 ms..1 s = 5 ms", "999 us", "OPUS204"),
+        ("a: time in 0 GB..1 GB = 5 ms", "5 ms", "OPUS203"),
+        ("a: number in 1..2 = 1.5", "1.75", None),
+        ("a: number in 1..2 = 1.5", "2.01", "OPUS204"),
     ],
 )
 def test_the_domain_of_a_parameter_is_exact(parameter: str, value: str, code: str | None) -> None:
