@@ -124,7 +124,8 @@ def _batched(workload: Workload, ready: Ready, count: int) -> tuple[Workload, Re
     for stage, operations in enumerate(workload.stages):
         of = {op.name: op for op in operations}
         leader: dict[str, str] = {}
-        for group in _groups([name for name in ready[stage] if name in of], of, count):
+        depth = _depths(operations)
+        for group in _groups([name for name in ready[stage] if name in of], of, depth, count):
             leader.update(dict.fromkeys(group, group[-1]))
         sizes: dict[str, int] = {}
         after: dict[str, list[str]] = {}
@@ -147,13 +148,15 @@ def _batched(workload: Workload, ready: Ready, count: int) -> tuple[Workload, Re
     return workload, left
 
 
-def _groups(names: Sequence[str], of: Mapping[str, Operation], count: int) -> list[list[str]]:
+def _groups(
+    names: Sequence[str], of: Mapping[str, Operation], depth: Mapping[str, int], count: int
+) -> list[list[str]]:
     found: list[list[str]] = []
     for name in names:
         work = of[name].work
         assert isinstance(work, Collective)
         last = found[-1] if found else []
-        if last and len(last) < count and _kind(of[last[-1]]) == _kind(of[name]) and _apart(last, name, of):
+        if last and len(last) < count and _kind(of[last[-1]]) == _kind(of[name]) and _apart(last, name, of, depth):
             last.append(name)
         else:
             found.append([name])
@@ -167,6 +170,35 @@ def _kind(operation: Operation) -> tuple[object, ...]:
     return work.axis, work.algorithm, work.size
 
 
-def _apart(group: Sequence[str], name: str, of: Mapping[str, Operation]) -> bool:
+def _depths(operations: Sequence[Operation]) -> dict[str, int]:
+    """The length of the longest chain that each operation waits for: whatever it waits for is less deep."""
+    left = {op.name: len(op.after) for op in operations}
+    followers: dict[str, list[str]] = {}
+    for op in operations:
+        for name in op.after:
+            followers.setdefault(name, []).append(op.name)
+    depth = {name: 0 for name, count in left.items() if not count}
+    open_ = list(depth)
+    while open_:
+        name = open_.pop()
+        for follower in followers.get(name, ()):
+            depth[follower] = max(depth.get(follower, 0), depth[name] + 1)
+            left[follower] -= 1
+            if not left[follower]:
+                open_.append(follower)
+    return depth
+
+
+def _apart(group: Sequence[str], name: str, of: Mapping[str, Operation], depth: Mapping[str, int]) -> bool:
     """Whether the reduction waits for none of the group, so that they can be one."""
-    return not set(group) & _ancestors(list(of.values()), [name])
+    shallowest = min(depth[other] for other in group)
+    found: set[str] = set()
+    open_ = [name]
+    while open_:
+        for other in of[open_.pop()].after:
+            if other in group:
+                return False
+            if depth[other] > shallowest and other not in found:
+                found.add(other)
+                open_.append(other)
+    return True
