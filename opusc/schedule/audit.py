@@ -50,7 +50,11 @@ def _stage(old: Sequence[Operation], new: Sequence[Operation]) -> Iterator[str]:
     for name in now.keys() - was.keys():
         yield f"{name} is new"
     gone = [name for name in was if name not in now]
-    carrier = {name: _carrier(name, was, now) for name in gone}
+    followers: dict[str, list[str]] = {}
+    for op in old:
+        for other in op.after:
+            followers.setdefault(other, []).append(op.name)
+    carrier = _carriers([was[name] for name in gone], followers, was, now)
     for name in gone:
         if not carrier[name]:
             yield f"{name} is gone, and no other operation does its work"
@@ -92,22 +96,38 @@ def _without(operation: Operation, size: int) -> object:
     return work
 
 
-def _carrier(name: str, was: Mapping[str, Operation], now: Mapping[str, Operation]) -> str:
-    """The larger operation of the same kind for which everything waits that waited for this one; "" if none."""
-    work = was[name].work
-    if not isinstance(work, Collective):
-        return ""
-    followers = [op.name for op in was.values() if name in op.after and op.name in now]
-    for other in now.values():
-        grown = isinstance(other.work, Collective) and other.name in was and other.work != was[other.name].work
-        if (
-            grown
-            and _kind(other) == _kind(was[name])
-            and followers
-            and all(other.name in now[f].after for f in followers)
-        ):
-            return other.name
-    return ""
+def _carriers(
+    gone: Iterable[Operation],
+    followers: Mapping[str, Sequence[str]],
+    was: Mapping[str, Operation],
+    now: Mapping[str, Operation],
+) -> dict[str, str]:
+    """For each operation that is gone, the larger one of its kind that does its work; "" where there is none.
+
+    That one waits for all that it waited for, and all that waited for it waits for that one. Of several, it is the one
+    that waits for least and has grown by enough.
+    """
+    room = {name: _size(op) - _size(was[name]) for name, op in now.items() if name in was and op.work != was[name].work}
+    found: dict[str, str] = {}
+    for op in gone:
+        waiting = [now[name].after for name in followers.get(op.name, ()) if name in now]
+        fit = [
+            name
+            for name in room
+            if waiting
+            and _kind(now[name]) == _kind(op) is not None
+            and all(name in after for after in waiting)
+            and all(one in now[name].after for one in op.after if one in now)
+        ]
+        fit.sort(key=lambda name: (room[name] < _size(op), len(now[name].after)))
+        found[op.name] = fit[0] if fit else ""
+        if fit:
+            room[fit[0]] -= _size(op)
+    return found
+
+
+def _size(operation: Operation) -> int:
+    return operation.work.size if isinstance(operation.work, Collective) else 0
 
 
 def _kind(operation: Operation) -> object:
@@ -210,13 +230,20 @@ def _timed(
 
 
 def _overlaps(lane: Sequence[Interval], program: Program) -> Iterator[str]:
-    """Two things at once on one unit: the compute stream, the stream of traffic, the ports of one part."""
+    """Two things at once on one unit: the compute stream, the stream of traffic, the ports of one part.
+
+    What an operation over circuits does inside its domain, before and after, is not of the stream of those that stay
+    there: the model lets it run beside them.
+    """
+    crossing = {interval.what for interval in lane if interval.part is not None}
     units: dict[object, list[Interval]] = {}
     for interval in lane:
         if interval.activity is Activity.COMPUTE:
             units.setdefault("compute", []).append(interval)
         elif interval.activity not in _IDLE:
             unit: object = "traffic" if program.timetable is None else interval.part or "inside"
+            if unit == "inside" and interval.what in crossing:
+                continue
             units.setdefault(unit, []).append(interval)
     for intervals in units.values():
         busy = sorted((i for i in intervals if i.end > i.start), key=lambda i: (i.start, i.end))

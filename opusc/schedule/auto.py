@@ -20,6 +20,7 @@ from opusc.schedule.variants import TurnsTooSlowlyError, Variant, packed, redraw
 __all__ = ["IDEAS", "Choice", "Finding", "Idea", "Search", "Trial"]
 
 _ROUNDS = 3
+_MANY = 40_000  # operations, above which a simulation takes a second and fewer values are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,11 @@ def _modes(trial: Trial, search: "Search") -> list[Trial]:
 
 
 def _rendezvous(trial: Trial, search: "Search") -> list[Trial]:
-    return [replace(trial, policy=replace(trial.policy, rendezvous=each)) for each in Rendezvous]
+    return [replace(trial, policy=replace(trial.policy, rendezvous=each)) for each in search.rendezvous]
 
 
 def _scopes(trial: Trial, search: "Search") -> list[Trial]:
-    return [replace(trial, policy=replace(trial.policy, scope=scope)) for scope in Scope]
+    return [replace(trial, policy=replace(trial.policy, scope=scope)) for scope in search.scopes]
 
 
 def _handing(trial: Trial, search: "Search") -> list[Trial]:
@@ -58,12 +59,13 @@ def _handing(trial: Trial, search: "Search") -> list[Trial]:
 
 def _holding(trial: Trial, search: "Search") -> list[Trial]:
     most = len(search.ready[0]) // trial.order.batch
-    counts = [n for n in (0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32) if n < most]
+    values = (0, 4, 16) if search.coarse else (0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32)
+    counts = [n for n in values if n == 0 or n < most]
     return [replace(trial, order=replace(trial.order, hold=n)) for n in counts]
 
 
 def _batching(trial: Trial, search: "Search") -> list[Trial]:
-    return [replace(trial, order=replace(trial.order, batch=n)) for n in (1, 2, 3, 4, 8)]
+    return [replace(trial, order=replace(trial.order, batch=n)) for n in ((1, 4) if search.coarse else (1, 2, 3, 4, 8))]
 
 
 def _packing(trial: Trial, search: "Search") -> list[Trial]:
@@ -130,6 +132,11 @@ class Search:
                 else:
                     self.refused.append((", ".join(names) if names is not None else "all phases", made))
         self.ready = _ready(base)
+        self.coarse = sum(map(len, base.setting.workload.stages)) > _MANY
+        # Questions of the published controller; where the order is known ahead there are none to ask.
+        asks = base.setting.network is None
+        self.rendezvous = tuple(Rendezvous) if asks else (Rendezvous.EVERY_COLLECTIVE,)
+        self.scopes = tuple(Scope) if asks else (Scope.FABRIC,)
         self._workloads: dict[Reordering, Workload] = {}
         self._programs: dict[tuple[int, Reordering], Program] = {}
         self._known: dict[tuple[Trial, int], tuple[int, int] | None] = {}

@@ -20,7 +20,7 @@ from opusc.schedule.timing import Accelerator, Algorithm, Rates, ring_time
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["INSIDE_DOMAIN", "Carrier", "Join", "Legs", "Network", "legs_of", "network", "send_legs"]
+__all__ = ["INSIDE_DOMAIN", "Carrier", "Join", "Legs", "Network", "legs_of", "names_of", "network", "send_legs"]
 
 _SECOND = 10**12
 
@@ -75,14 +75,21 @@ class Network:
 # --- from a plan ---------------------------------------------------------------------------------
 
 
+def names_of(plan: Plan) -> tuple[Part, ...]:
+    """The parts of a plan by the names that schedules use. Of two joins of the same stages, those of a ring of two,
+    one leads back: their stages stand in the order of the plan."""
+    stages = tuple(range(plan.model.job.parallelism.pp))
+    found = []
+    for part in plan.parts:
+        phase = plan.phases[part.phase]
+        step = part.step if phase.step_count > 1 else -1
+        found.append(Part(phase.name, phase.scopes[part.scope] or stages, step))
+    return tuple(found)
+
+
 def network(plan: Plan, sizes: Mapping[str, int]) -> Network:
     """The network of a plan; `sizes[phase]` is the number of members of its groups."""
     stages = plan.model.job.parallelism.pp
-    names = []
-    for part in plan.parts:
-        phase = plan.phases[part.phase]
-        scope = phase.scopes[part.scope] or tuple(range(stages))
-        names.append(Part(phase.name, tuple(sorted(scope)), part.step if phase.step_count > 1 else -1))
     carriers: dict[tuple[str, int], tuple[Carrier, ...]] = {}
     joins: dict[tuple[str, int, int], Join] = {}
     for phase in plan.phases:
@@ -93,7 +100,7 @@ def network(plan: Plan, sizes: Mapping[str, int]) -> Network:
                 carriers[phase.name, stage] = _carriers(plan, phase, stage, sizes[phase.name])
     conflicts = tuple(tuple(sorted(others)) for others in plan.excluded_with)
     holds = tuple(plan.phases[part.phase].spec.hold or 0 for part in plan.parts)
-    return Network(tuple(names), conflicts, carriers, joins, holds if any(holds) else ())
+    return Network(names_of(plan), conflicts, carriers, joins, holds if any(holds) else ())
 
 
 def _joins(plan: Plan, phase: PlannedPhase) -> dict[tuple[str, int, int], Join]:

@@ -13,6 +13,7 @@ from opusc.model.entities import Job, Packed
 from opusc.plan.build import build_plan
 from opusc.plan.packing import packed_phases
 from opusc.plan.plan import Directions, Plan
+from opusc.schedule.carriers import names_of
 from opusc.schedule.circuits import Change, Part, join_of, ring_of
 from opusc.schedule.job import Setting, setting
 from opusc.schedule.operations import Program, Workload
@@ -105,13 +106,7 @@ class Variant:
     @cached_property
     def indices(self) -> Mapping[Part, int]:
         """The numbers of the plan's parts, by the names that schedules use."""
-        stages = tuple(range(self.plan.model.job.parallelism.pp))
-        found = {}
-        for part in self.plan.parts:
-            phase = self.plan.phases[part.phase]
-            scope = tuple(sorted(phase.scopes[part.scope] or stages))
-            found[Part(phase.name, scope, part.step if phase.step_count > 1 else -1)] = part.index
-        return found
+        return {name: index for index, name in enumerate(names_of(self.plan))}
 
     def exclusive(self, one: Part, other: Part) -> bool:
         return self.indices[other] in self.plan.excluded_with[self.indices[one]]
