@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opusc.schedule.auto import Choice
     from opusc.verify.report import Obligation
 
-__all__ = ["prove", "reasons", "shown"]
+__all__ = ["outline", "prove", "shown"]
 
 _MS = 10**9
 _HELD = "\N{NO-BREAK SPACE}"  # between a number and its unit until lines are cut
@@ -41,11 +41,18 @@ def prove(choice: "Choice", compiled: "Plan", sink: Diagnostics) -> tuple["Oblig
 
 def shown(choice: "Choice", proved: Sequence["Obligation"], width: int) -> str:
     """A paragraph for each thing that was chosen or left, and one for the proof."""
-    return reasons(choice, width) + labelled("  proved", _proof(choice, proved), width) + "\n"
+    out = labelled("auto", _gain(choice), width) + _reasons(choice, width)
+    return out + labelled("  proved", _proof(choice, proved), width) + "\n"
 
 
-def reasons(choice: "Choice", width: int) -> str:
-    """A paragraph for each thing that was chosen or left, with what it gains."""
+def outline(choice: "Choice", width: int) -> str:
+    """What was chosen and what it gains, in one paragraph."""
+    names = [found.idea.name for found in choice.findings if found.chosen]
+    chosen = f"chosen: {', '.join(names) or 'nothing new'}; `opusc simulate` says why"
+    return labelled("auto", f"{_gain(choice)}; {chosen}", width) + _plan(choice, width)
+
+
+def _gain(choice: "Choice") -> str:
     better = choice.published - choice.result.iteration
     share = _percent(Fraction(better, choice.published))
     mode = str(choice.published_mode)
@@ -54,20 +61,29 @@ def reasons(choice: "Choice", width: int) -> str:
     )
     text += f"less than {mode}; "
     own = Fraction(choice.result.iteration, choice.reference) - 1
-    text += f"{_percent(own)} over all links present in the same order; {choice.tried} combinations simulated"
-    out = labelled("auto", text, width)
+    return text + f"{_percent(own)} over all links present in the same order; {choice.tried} combinations simulated"
+
+
+def _reasons(choice: "Choice", width: int) -> str:
+    """A paragraph for each thing that was chosen or left, with what it gains."""
+    out = ""
     for found in choice.findings:
         what = found.idea.what if found.chosen else f"not: {found.idea.what}"
         if found.chosen not in ("", "yes"):
             what += f" ({found.chosen})"
         gains = f"alone {_time(found.alone)}" + (f", on top of the rest {_time(found.last)}" if found.chosen else "")
         out += labelled(f"  {found.idea.name}", f"{what}; {gains}", width)
-    if choice.variant.packs:
-        line = f"pack = [{', '.join(choice.variant.packs)}]" if not choice.variant.fixed else "policy = static"
-        out += labelled("", f"the plan is that of `{line}`", width)
+    out += _plan(choice, width)
     for names, why in choice.refused:
         out += labelled("", f"{names} cannot be packed: {'; '.join(why)}", width)
     return out
+
+
+def _plan(choice: "Choice", width: int) -> str:
+    if not choice.variant.packs:
+        return ""
+    line = f"pack = [{', '.join(choice.variant.packs)}]" if not choice.variant.fixed else "policy = static"
+    return labelled("", f"the plan is that of `{line}`", width)
 
 
 def _proof(choice: "Choice", proved: Sequence["Obligation"]) -> str:

@@ -11,7 +11,7 @@ from opusc.backends.base import Options
 from opusc.backends.emit import Written, emit
 from opusc.backends.registry import DEFAULT_TARGETS, GROUPS, names
 from opusc.cli import terminal
-from opusc.cli.choosing import reasons
+from opusc.cli.choosing import outline
 from opusc.cli.compiling import Messages, compile_one, exit_code
 from opusc.cli.options import program_options, size_in_bytes
 from opusc.cli.summary import describe, notes
@@ -97,7 +97,7 @@ def report(compilation: Compilation, place: Path, written: Sequence[Written], wi
     """The summary after a compile: what there is, what was proved, what was written."""
     out = describe(compilation.plan, width) + "\n" + notes(compilation.plan, width)
     if compilation.choice is not None:
-        out += reasons(compilation.choice, width)
+        out += outline(compilation.choice, width)
     for at, line in enumerate(compilation.report.summary):
         out += labelled("proved" if at == 0 else "", line, width)
     seconds = compilation.seconds["proof"]
