@@ -60,6 +60,9 @@ def _schedule(choice: Choice, proved: Sequence[Obligation]) -> dict[str, Any]:
             {"idea": f.idea.name, "what": f.idea.what, "chosen": f.chosen or None, "alone": f.alone, "last": f.last}
             for f in choice.findings
         ],
+        "pairs": [
+            {"phases": list(p.phases), "how": str(p.how), "changes": p.changes, "gain": p.gain} for p in choice.pairs
+        ],
         "not_packed": [{"phases": names, "because": list(why)} for names, why in choice.refused],
         "start": _names(choice.start),
         "changes": [

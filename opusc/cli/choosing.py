@@ -11,6 +11,7 @@ from opusc.diagnostics import Diagnostics
 if TYPE_CHECKING:
     from opusc.plan.plan import Plan
     from opusc.schedule.auto import Choice
+    from opusc.schedule.pairs import Pair
     from opusc.verify.report import Obligation
 
 __all__ = ["outline", "prove", "shown"]
@@ -49,7 +50,7 @@ def outline(choice: "Choice", width: int) -> str:
     """What was chosen and what it gains, in one paragraph."""
     names = [found.idea.name for found in choice.findings if found.chosen]
     chosen = f"chosen: {', '.join(names) or 'nothing new'}; `opusc simulate` says why"
-    return labelled("auto", f"{_gain(choice)}; {chosen}", width) + _plan(choice, width)
+    return labelled("auto", f"{_gain(choice)}; {chosen}", width) + _plan(choice, width) + _pairs(choice, width)
 
 
 def _gain(choice: "Choice") -> str:
@@ -69,21 +70,37 @@ def _reasons(choice: "Choice", width: int) -> str:
     out = ""
     for found in choice.findings:
         what = found.idea.what if found.chosen else f"not: {found.idea.what}"
-        if found.chosen not in ("", "yes"):
+        if found.chosen not in ("", "yes") and found.idea.name != "pack":
             what += f" ({found.chosen})"
         gains = f"alone {_time(found.alone)}" + (f", on top of the rest {_time(found.last)}" if found.chosen else "")
         out += labelled(f"  {found.idea.name}", f"{what}; {gains}", width)
     out += _plan(choice, width)
     for names, why in choice.refused:
         out += labelled("", f"{names} cannot be packed: {'; '.join(why)}", width)
-    return out
+    return out + _pairs(choice, width)
+
+
+def _pairs(choice: "Choice", width: int) -> str:
+    """A line for each two phases that share ports when nothing is packed."""
+    lines = [f"{' | '.join(pair.phases)}: {_decided(pair)}" for pair in choice.pairs]
+    return "".join(labelled("" if at else "  pairs", line, width) for at, line in enumerate(lines))
+
+
+def _decided(pair: "Pair") -> str:
+    """What became of two phases that share ports, and why."""
+    turns = f"take turns, {plural(pair.changes, 'change')}"
+    return {
+        "packed": "packed, so that nothing changes between them",
+        "provisioned": f"{turns}, provisioned: {_time(pair.gain)} less than on demand",
+        "on_demand": f"{turns}, on demand: asking early gains nothing",
+        "apart": "take turns, and never follow each other",
+    }[pair.how]
 
 
 def _plan(choice: "Choice", width: int) -> str:
     if not choice.variant.packs:
         return ""
-    line = f"pack = [{', '.join(choice.variant.packs)}]" if not choice.variant.fixed else "policy = static"
-    return labelled("", f"the plan is that of `{line}`", width)
+    return labelled("", f"the plan is that of `{choice.variant.stated}`", width)
 
 
 def _proof(choice: "Choice", proved: Sequence["Obligation"]) -> str:

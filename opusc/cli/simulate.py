@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opusc import output
 from opusc.cli import choosing, terminal
 from opusc.cli.compiling import Messages, compile_one, reported
-from opusc.cli.options import delays, program_options
+from opusc.cli.options import delays, policies, program_options
 from opusc.cli.requiring import NOT_CHECKED, decide, waiting
 from opusc.cli.tables import labelled, plural, table
 from opusc.cli.terminal import UsageError
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         dest="policies",
         metavar="POLICY[,...]",
-        type=_policies,
+        type=policies,
         help="on_demand, provisioned, static (everything packed), auto (the best of all, with reasons), or several "
         "(default: what the job says, else the first two)",
     )
@@ -154,7 +154,7 @@ def _static(variant: "Variant", sink: Diagnostics) -> "Variant | None":
 
     if variant.fixed:
         return variant
-    made = packed(variant, None)
+    made = packed(variant, {}, static=True)
     if not isinstance(made, tuple):
         return made
     sink.error(
@@ -297,14 +297,6 @@ def _write(place: Path, plan: "Plan", files: Mapping[str, str]) -> None:
             (staging / output.MANIFEST).write_text(text, encoding="utf-8", newline="\n")
     except output.OutputError as error:
         raise UsageError(str(error)) from error
-
-
-def _policies(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in ("on_demand", "provisioned", "static", "auto"):
-            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand, provisioned, static or auto")
-    return list(dict.fromkeys(names))
 
 
 def _element(text: str) -> int:

@@ -108,16 +108,21 @@ def _carriers(
     that waits for least and has grown by enough.
     """
     room = {name: _size(op) - _size(was[name]) for name, op in now.items() if name in was and op.work != was[name].work}
+    waits: dict[str, list[str]] = {}
+    for name in room:
+        for one in now[name].after:
+            waits.setdefault(one, []).append(name)
     found: dict[str, str] = {}
     for op in gone:
+        inputs = [one for one in op.after if one in now]
         waiting = [now[name].after for name in followers.get(op.name, ()) if name in now]
         fit = [
             name
-            for name in room
+            for name in (waits.get(inputs[0], ()) if inputs else room)
             if waiting
             and _kind(now[name]) == _kind(op) is not None
             and all(name in after for after in waiting)
-            and all(one in now[name].after for one in op.after if one in now)
+            and all(one in now[name].after for one in inputs)
         ]
         fit.sort(key=lambda name: (room[name] < _size(op), len(now[name].after)))
         found[op.name] = fit[0] if fit else ""

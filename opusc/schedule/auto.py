@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from opusc.schedule import audit
 from opusc.schedule.circuits import Part
 from opusc.schedule.ideas import AS_WRITTEN, Reordering, reductions, reordered
+from opusc.schedule.layouts import Refused, layouts, sharing
 from opusc.schedule.operations import Program, Workload
+from opusc.schedule.pairs import Length, Pair, asked_later, described
 from opusc.schedule.policy import ON_DEMAND, PROVISIONED, Mode, Policy, Rendezvous, Scope
 from opusc.schedule.simulation import Result
-from opusc.schedule.variants import TurnsTooSlowlyError, Variant, packed, redrawn, steady
+from opusc.schedule.variants import TurnsTooSlowlyError, Variant, redrawn, steady
 
 __all__ = ["IDEAS", "Choice", "Finding", "Idea", "Search", "Trial"]
 
 _ROUNDS = 3
+_DESCENTS = 3  # packed variants that are looked into
 _MANY = 40_000  # operations, above which a simulation takes a second and fewer values are tried
 
 
@@ -110,7 +113,8 @@ class Choice:
     findings: tuple[Finding, ...]
     tried: int
     start: frozenset[Part]
-    refused: tuple[tuple[str, tuple[str, ...]], ...]  # what could not be packed, and why
+    refused: tuple[Refused, ...]
+    pairs: tuple[Pair, ...]
 
     def at(self, delay: int) -> Result:
         """The same choice at another delay."""
@@ -122,15 +126,8 @@ class Search:
     """Everything that trials share: variants, orders, iterations that are known."""
 
     def __init__(self, base: Variant, *, pack: bool = True) -> None:
-        self.variants = [base]
-        self.refused: list[tuple[str, tuple[str, ...]]] = []
-        if pack and not base.packs and not base.fixed:
-            for names in _sets(base):
-                made = packed(base, names)
-                if isinstance(made, Variant):
-                    self.variants.append(made)
-                else:
-                    self.refused.append((", ".join(names) if names is not None else "all phases", made))
+        self.variants, self.refused = layouts(base) if pack else ([base], [])
+        self.sharing = tuple(map(sharing, self.variants))
         self.ready = _ready(base)
         self.coarse = sum(map(len, base.setting.workload.stages)) > _MANY
         # Questions of the published controller; where the order is known ahead there are none to ask.
@@ -169,11 +166,27 @@ class Search:
     def choose(self, delay: int) -> Choice:
         """The best combination found at this delay (ps). Raises TurnsTooSlowlyError where none works."""
         published = min((Trial(ON_DEMAND), Trial(PROVISIONED)), key=lambda t: self._score(t, delay))
-        ways = [replace(published, variant=number) for number in range(len(self.variants))]
-        best = min((self._descend(way, delay) for way in ways), key=lambda t: self._score(t, delay))
+        best = min(
+            (self._descend(way, delay) for way in self._ways(published, delay)), key=lambda t: self._score(t, delay)
+        )
         if self.measure(best, delay) is None:
             raise TurnsTooSlowlyError(delay)
-        return self._choice(self._simplified(best, delay), published, delay)
+        best = self._simplified(best, delay)
+        if len(self.sharing[best.variant]) > 1 and self.variants[best.variant].setting.network is not None:
+            policy = asked_later(best.policy, self.sharing[best.variant], self._length(best, delay))
+            best = replace(best, policy=policy)
+        return self._choice(best, published, delay)
+
+    def _ways(self, published: Trial, delay: int) -> list[Trial]:
+        """Where to begin: taking turns, and the packed variants that look best as they are and with gradients first."""
+        packed = [replace(published, variant=number) for number in range(1, len(self.variants))]
+        if len(packed) > _DESCENTS:
+            handed = {t: replace(t, order=Reordering(hand_back=True)) for t in packed}
+            packed.sort(key=lambda t: min(self._score(t, delay), self._score(handed[t], delay)))
+        return [published, *packed[:_DESCENTS]]
+
+    def _length(self, trial: Trial, delay: int) -> Length:
+        return lambda policy: self.measure(replace(trial, policy=policy), delay)
 
     def _descend(self, best: Trial, delay: int) -> Trial:
         """The best that is reached by one idea after another on the same variant."""
@@ -221,6 +234,9 @@ class Search:
             tried=len(self._known),
             start=start,
             refused=tuple(self.refused),
+            pairs=described(
+                best.policy, self.sharing[0], self.sharing[best.variant], result.changes, self._length(best, delay)
+            ),
         )
 
     def _findings(self, best: Trial, published: Trial, delay: int) -> Iterator[Finding]:
@@ -240,16 +256,8 @@ class Search:
             case "batch":
                 return str(best.order.batch)
             case "pack":
-                return ", ".join(self.variants[best.variant].packs)
+                return self.variants[best.variant].stated
         return "yes"
-
-
-def _sets(base: Variant) -> list[tuple[str, ...] | None]:
-    """What to pack: every two phases that share ports, and all of them so that nothing changes at all."""
-    phases, parts = base.plan.phases, base.plan.parts
-    pairs = {tuple(sorted((parts[a].phase, parts[b].phase))) for a, b in base.plan.exclusions.tolist()}
-    found: list[tuple[str, ...] | None] = [(phases[a].name, phases[b].name) for a, b in sorted(pairs) if a != b]
-    return [*found, None]
 
 
 def _ready(base: Variant) -> tuple[tuple[str, ...], ...]:

@@ -148,9 +148,7 @@ def _batched(workload: Workload, ready: Ready, count: int) -> tuple[Workload, Re
     return workload, left
 
 
-def _groups(
-    names: Sequence[str], of: Mapping[str, Operation], depth: Mapping[str, int], count: int
-) -> list[list[str]]:
+def _groups(names: Sequence[str], of: Mapping[str, Operation], depth: Mapping[str, int], count: int) -> list[list[str]]:
     found: list[list[str]] = []
     for name in names:
         work = of[name].work

@@ -37,11 +37,16 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How circuits are asked for; the defaults are the published protocol."""
+    """How circuits are asked for; the defaults are the published protocol.
+
+    `later` are pairs of phases (a pair of one: its own steps) whose circuits follow each other on demand although the
+    mode is provisioned. The published controller, whose rings and joins are one pair, knows no such difference.
+    """
 
     mode: Mode
     rendezvous: Rendezvous = Rendezvous.EVERY_COLLECTIVE
     scope: Scope = Scope.FABRIC
+    later: frozenset[frozenset[str]] = frozenset()
 
 
 ALL_LINKS = Policy(Mode.ALL_LINKS)

@@ -2,9 +2,12 @@
 
 A part must be lit before its traffic runs. To light it, the parts that share a port with it must go: the change
 starts when they are idle and have been held as long as their phase demands, and takes the delay. `on_demand` it also
-waits until the operation that needs the part is ready; `provisioned` it does not. `rendezvous` and `scope` of a policy
-are questions of the published controller, which knows no order ahead; here there are none to ask.
+waits until the operation that needs the part is ready; `provisioned` it does not, but for pairs of phases that are
+asked later. `rendezvous` and `scope` of a policy are questions of the published controller, which knows no order
+ahead; here there are none to ask.
 """
+
+from collections.abc import Sequence
 
 from opusc.schedule.circuits import Change
 from opusc.schedule.policy import Mode, Policy
@@ -54,7 +57,7 @@ class _Lights:
 
     def __init__(self, table: Timetable, policy: Policy, delay: int, run: Run, record: bool) -> None:
         self.table, self.delay, self.run, self.record = table, delay, run, record
-        self.early = policy.mode is Mode.PROVISIONED
+        self.early, self.later = policy.mode is Mode.PROVISIONED, policy.later
         count = len(table.parts)
         self.held = [False] * count
         for part in table.held:
@@ -83,7 +86,7 @@ class _Lights:
                 drained = max(drained, self.idle[other], self.lit[other] + self.table.holds[other])
             else:
                 drained = max(drained, self.gone[other])
-        if self.early:
+        if self.early and not (self.later and self._later(part, going or self.table.conflicts[part])):
             asked = drained
         else:
             drained = max(drained, asked)
@@ -95,3 +98,8 @@ class _Lights:
         names = self.table.parts
         went = frozenset(names[other] for other in going)
         self.run.changes.append(Change(stage, asked, drained, lit, went, frozenset((names[part],))))
+
+    def _later(self, part: int, before: Sequence[int]) -> bool:
+        """Whether the part follows one (or where all have gone already, may have followed one) on demand only."""
+        names = self.table.parts
+        return any(frozenset((names[part].phase, names[other].phase)) in self.later for other in before)

@@ -21,8 +21,11 @@ from opusc.schedule.policy import ALL_LINKS, Policy
 from opusc.schedule.simulation import Result, simulate
 from opusc.schedule.timeline import Activity, Interval, with_waiting
 
-__all__ = ["TurnsTooSlowlyError", "Variant", "packed", "redrawn", "steady", "variant_of"]
+__all__ = ["Pack", "TurnsTooSlowlyError", "Variant", "packed", "redrawn", "steady", "variant_of"]
 
+
+#: Phases that get NIC ports of their own, each with how many (None: as the planner shares them out).
+Pack = Mapping[str, int | None]
 
 #: The operations, rates and circuits of a plan; None when the sink says why not.
 Make = Callable[[Plan, Diagnostics], Setting | None]
@@ -62,6 +65,14 @@ class Variant:
         """The phases that have ports to themselves."""
         names = packed_phases(self.plan.model.job)
         return tuple(phase.name for phase in self.plan.phases if phase.name in names and phase.instances)
+
+    @property
+    def stated(self) -> str:
+        """What a program says to have this plan; "" where nothing is packed."""
+        job = self.plan.model.job
+        phases = [p.phase if p.ports is None else f"{p.phase} {{ ports = {p.ports} }}" for p in job.pack]
+        static = ["policy = static"] if job.policy == "static" else []
+        return ", ".join([*static, *([f"pack = [{', '.join(phases)}]"] if phases else [])])
 
     @property
     def fixed(self) -> bool:
@@ -117,15 +128,14 @@ def variant_of(plan: Plan, sink: Diagnostics, make: Make = setting) -> Variant |
     if not packed_phases(plan.model.job):
         own = make(plan, sink)
         return None if own is None else Variant(plan, own, own, make)
-    apart = _planned(plan, (), None)
+    apart = _planned(plan, {}, None)
     base = make(apart, sink) if isinstance(apart, Plan) else None
     return None if base is None else _packed(plan, base, sink, make)
 
 
-def packed(of: Variant, names: Sequence[str] | None) -> Variant | tuple[str, ...]:
-    """The same job with these phases packed (all of them, and no change at all, for None); or why it cannot be."""
-    policy = "static" if names is None else of.plan.model.job.policy
-    made = _planned(of.plan, names or (), policy)
+def packed(of: Variant, pack: Pack, *, static: bool = False) -> Variant | tuple[str, ...]:
+    """The same job with these phases packed (`static`: all others too, and no change at all); or why it cannot be."""
+    made = _planned(of.plan, pack, "static" if static else of.plan.model.job.policy)
     if not isinstance(made, Plan):
         return made
     sink = Diagnostics()
@@ -133,9 +143,9 @@ def packed(of: Variant, names: Sequence[str] | None) -> Variant | tuple[str, ...
     return found if found is not None else tuple(d.message for d in sink)
 
 
-def _planned(plan: Plan, names: Sequence[str], policy: str | None) -> Plan | tuple[str, ...]:
+def _planned(plan: Plan, wanted: Pack, policy: str | None) -> Plan | tuple[str, ...]:
     job = plan.model.job
-    pack = tuple(Packed(phase=name, span=job.span) for name in names)
+    pack = tuple(Packed(phase=name, ports=ports, span=job.span) for name, ports in wanted.items())
     sink = Diagnostics()
     made = build_plan(replace(plan.model, job=replace(job, pack=pack, policy=policy)), sink)
     return made if made is not None else tuple(note for d in sink for note in (d.notes or (d.message,)))

@@ -41,7 +41,7 @@ def test_compile_packs_where_changes_are_slow(tmp_path: Path, capsys: pytest.Cap
     assert (code, err) == (0, "")
     assert "phase `dp` has ports 0, 1 of each GPU to itself" in out
     assert "phase `pp` has ports 2, 3 of each GPU to itself" in out
-    assert "the plan is that of `policy = static`" in out
+    assert "the plan is that of `pack = [dp, pp]`" in out
     assert re.search(r"chosen: (?!.*early).*pack.*; `opusc", flat(out)), "nothing is asked where nothing changes"
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert plan["exclusions"] == {"a": [], "b": []}
