@@ -3,7 +3,7 @@
 import argparse
 import re
 
-__all__ = ["delays", "index", "part_options", "program_options", "size_in_bytes"]
+__all__ = ["delays", "index", "part_options", "policies", "program_options", "size_in_bytes"]
 
 
 def program_options(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +59,15 @@ def delays(text: str) -> list[int]:
         decimals = match[2] or ""
         found.append(int(match[1] + decimals) * (unit or 1) // 10 ** len(decimals))
     return found
+
+
+def policies(text: str) -> list[str]:
+    """Names of policies, each once."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ("on_demand", "provisioned", "static", "auto"):
+            raise argparse.ArgumentTypeError(f"`{name}` should be on_demand, provisioned, static or auto")
+    return list(dict.fromkeys(names))
 
 
 _SIZES = {"": 1, "B": 1}
