@@ -338,3 +338,30 @@ def test_a_network_states_its_sizes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert sorted(found) == sorted(("OPUS431", f"the time model needs `{name}` of network `mine`") for name in names)
     full = bare.replace("heads = 8", "heads = 8, feed_forward = 2048, vocabulary = 1000, sequence = 128, gated = false")
     assert codes(capsys, changed(tmp_path, ("models.llama3_70b", "mine"), add=full)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("times", "delay"),
+    [
+        ("settle = 10 ms, relock = 0 ms", "10 ms"),
+        ("settle = 0 ms, relock = 10 ms", "10 ms"),
+        ("settle = 0 ms, relock = 0 ms, control = 10 ms", "10 ms"),
+        ("settle = 7 ms, relock = 2 ms, control = 1 ms", "10 ms"),
+        ("settle = 7 ms, relock = 2500 us, control = 250 us", "9.75 ms"),
+    ],
+)
+def test_a_change_takes_settle_relock_and_control(
+    times: str, delay: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = changed(tmp_path, ("settle = 10 ms, relock = 0 ms", times))
+    code, out, err = simulate(capsys, program)
+    assert (code, err) == (0, "")
+    assert re.search(rf"^provisioned +{delay} +[\d,.]+ ms", out, re.MULTILINE), out
+
+
+def test_the_slowest_switch_of_the_fabric_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slower = "switches.generic { matrix = crossbar, radix = 64, reconfigure = { settle = 1 ms, relock = 30 ms } }"
+    program = changed(tmp_path, ("relock = 0 ms } }\n", f"relock = 0 ms }} }}\n  rail[3] = {{ switch = {slower} }}\n"))
+    code, out, err = simulate(capsys, program)
+    assert (code, err) == (0, "")
+    assert re.search(r"^provisioned +31 ms", out, re.MULTILINE), out
