@@ -19,6 +19,8 @@ COMMANDS = {
     "show": "the library, the language, or a program's plan",
     "simulate": "what an iteration loses to changing circuits",
     "cost": "power and price against packet-switched fabrics",
+    "sweep": "a program at many values of its parameters",
+    "plot": "draw the results of a sweep",
     "graph": "draw a fabric, or the circuits of a part",
     "verify-cabling": "compare cabling as built with the program's",
     "schema": "JSON Schema of what opusc writes",

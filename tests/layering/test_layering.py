@@ -31,9 +31,10 @@ ALLOWED: dict[str, set[str]] = {
     "backends": _FOUNDATION | {"model", "plan", "schedule", "verify", "output"},
     "driver": _FOUNDATION | {"syntax", "model", "plan", "schedule", "verify"},
     "control": _FOUNDATION | {"model", "plan", "schedule", "verify", "backends", "driver", "output"},
+    "sweep": _FOUNDATION | {"model", "plan", "schedule", "driver"},
     "importers": _FOUNDATION | {"syntax", "model", "plan", "backends", "control"},
     "cli": _FOUNDATION
-    | {"syntax", "model", "plan", "schedule", "verify", "backends", "control", "importers"}
+    | {"syntax", "model", "plan", "schedule", "verify", "backends", "control", "importers", "sweep"}
     | {"driver", "output", "progress"},
     "__main__": {"cli"},
     "__init__": {"version", "diagnostics", "driver", "plan"},
