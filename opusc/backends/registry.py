@@ -31,6 +31,7 @@ _OWN = {
     "opus-controller": "opusc.backends.opus_controller:BACKEND",
     "plan": "opusc.backends.plan:BACKEND",
     "polatis": "opusc.backends.polatis:BACKEND",
+    "schedule": "opusc.backends.schedule:BACKEND",
     "simgrid": "opusc.backends.simgrid:BACKEND",
     "smt2": "opusc.backends.smt2:BACKEND",
     "sonic": "opusc.backends.sonic:BACKEND",

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="targets",
         metavar="TARGET[,...]",
         action="append",
-        help="what to write (default: plan,graphviz)",
+        help="what to write (default: plan,graphviz; with policy = auto also schedule)",
     )
     parser.add_argument(
         "--max-output",
@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
             continue
         sink = Diagnostics()
         try:
-            written = _write(outcome.compilation, place, targets, Options(max_output=options.max_output), sink)
+            chosen = (*targets, "schedule") if outcome.compilation.choice and not options.targets else targets
+            written = _write(outcome.compilation, place, chosen, Options(max_output=options.max_output), sink)
         except output.OutputError as error:
             terminal.complain(str(error))
             code = 2

@@ -91,6 +91,7 @@ CODES: dict[str, Code] = {
     "OPUS437": Code("pack-does-not-fit", "The ports do not hold all phases at once"),
     "OPUS438": Code("auto-has-no-estimate", "`policy = auto` has nothing to choose by"),
     "OPUS439": Code("turns-too-slowly", "A change takes longer than a pipeline has to turn round"),
+    "OPUS440": Code("no-schedule", "Nothing was scheduled that could be written"),
     "OPUS501": Code("port-clash", "Two circuits use one port of a switch"),
     "OPUS502": Code("impossible-port", "A circuit or a cable ends on a port that cannot be used"),
     "OPUS503": Code("wrong-links", "A phase's circuits are not what it asks for"),
