@@ -109,6 +109,7 @@ BACKEND = SwitchTarget(
     driver="calient",
     names=lambda switch: None,
     crossbar_only=True,
+    called=(r"[\w.]+", r"[\w.]+"),
     wires=(
         Wire("rest", "json", _rest_whole, _read_rest_whole, _rest_change, _read_rest_change),
         Wire("tl1", "txt", _tl1_whole, _read_tl1_whole, _tl1_change, _read_tl1_change),

@@ -11,6 +11,7 @@ from opusc.model.entities import CablingKind, Entity, Nic
 from opusc.plan.neighbours import Advance, Neighbour, Rotation, Round
 from opusc.plan.plan import Instances, Link, Plan, PlannedPhase, Shape, Switch
 from opusc.plan.ranks import grid_of, groups
+from opusc.plan.transitions import dark_time
 from opusc.version import __version__
 
 __all__ = ["SCHEMA", "VERSION", "document", "transition_counts"]
@@ -143,6 +144,7 @@ def _switch(switch: Switch) -> Mapping[str, Value]:
         "settle": kind.settle,
         "relock": kind.relock,
         "control": kind.control,
+        "dark": dark_time(kind),
         "driver": kind.driver,
         "address": kind.address,
     }

@@ -183,6 +183,7 @@ BACKEND = SwitchTarget(
     summary="Polatis switches: NETCONF edit-config, RESTCONF PUT, SCPI, TL1",
     driver="polatis",
     names=numbered,
+    called=(r"\d+", r"\d+"),
     wires=(
         Wire("netconf", "xml", _netconf_whole, _read_netconf_whole, _netconf_change, _read_netconf_change),
         Wire("restconf", "json", _restconf_whole, _read_restconf_whole),

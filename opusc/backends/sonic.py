@@ -17,8 +17,19 @@ __all__ = ["BACKEND"]
 _TABLE = "OCS_CROSS_CONNECT"
 
 
+#: Ports as the module `sonic-ocs` has them: `7A`, or `2-7A` with a line card.
+_CALLED = (r"(?:\d+-)?\d+A", r"(?:\d+-)?\d+B")
+
+
 def _key(a: str, b: str) -> str:
     return f"{a}-{b}"
+
+
+def _sides(key: str) -> tuple[str, str]:
+    match = re.fullmatch(rf"({_CALLED[0]})-({_CALLED[1]})", key)
+    if match is None:
+        raise ValueError(f"{key} names no two sides")
+    return match[1], match[2]
 
 
 # --- CONFIG_DB -----------------------------------------------------------------------------------
@@ -56,7 +67,7 @@ def _read_patch_change(text: str) -> tuple[Pairs, Pairs]:
     order = [step["op"] for step in steps]
     if order != sorted(order, key=["remove", "add"].index):
         raise ValueError("a cross-connect is added before another is removed")
-    sides = [tuple(step["path"].removeprefix(f"/{_TABLE}/").split("-")) for step in steps]
+    sides = [_sides(step["path"].removeprefix(f"/{_TABLE}/")) for step in steps]
     gone = tuple(pair for pair, op in zip(sides, order, strict=True) if op == "remove")
     return gone, tuple((s["value"]["a_side"], s["value"]["b_side"]) for s in steps if s["op"] == "add")
 
@@ -99,8 +110,7 @@ def _cli_lines(text: str) -> list[tuple[str, Pairs, str]]:
         match = re.fullmatch(rf"{_COMMAND} (add|delete) ([\w,-]+)( \w+)?", line)
         if match is None:
             raise ValueError(f"no command: {line}")
-        pairs = tuple(tuple(key.split("-")) for key in match[2].split(","))
-        found.append((match[1], tuple((a, b) for a, b in pairs), (match[3] or "").strip()))
+        found.append((match[1], tuple(map(_sides, match[2].split(","))), (match[3] or "").strip()))
     return found
 
 
@@ -125,6 +135,7 @@ BACKEND = SwitchTarget(
     driver="sonic",
     names=sided,
     crossbar_only=True,
+    called=_CALLED,
     wires=(
         Wire("config-db", "json", _config_whole, _read_config_whole),
         Wire("patch", "json", _patch_whole, _read_patch_whole, _patch_change, _read_patch_change),

@@ -7,21 +7,26 @@ each switch, under `<target>/<switch>/<wire>/`:
     configuration-<name>.<suffix>            the whole set of a configuration of the job
     change-<from>-to-<to>.<suffix>           the change between two successive ones: disconnects, then connects
 
-A change that leaves a switch as it is has no file. Wires that can only take whole sets have no changes.
+A change that leaves a switch as it is has no file. Wires that can only take whole sets have no changes. Beside the
+wires, `<target>/<switch>/changes.json` states every change in numbers, with the time that it takes (`switch_times`).
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from opusc.backends.base import Options, Unreadable
+from opusc.backends.switch_times import FILE as TIMES
+from opusc.backends.switch_times import Changes, Steps, changes_of, read_changes, text_of
 from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Matrix
 from opusc.plan.configurations import changes, configurations
 from opusc.plan.plan import Int32, Plan, Switch
 from opusc.plan.transitions import held
+from opusc.verify.explain import explain
+from opusc.verify.transitions import check_transition
 
 __all__ = ["Names", "Pairs", "Statement", "SwitchTarget", "Wire", "numbered", "sided", "slug"]
 
@@ -63,6 +68,7 @@ class SwitchTarget:
     wires: tuple[Wire, ...]
     names: Names
     crossbar_only: bool = False
+    called: tuple[str, str] = (r"[\w.:/]+", r"[\w.:/]+")  # what the names of ingress and egress ports may be
 
     def check(self, plan: Plan, options: Options, sink: Diagnostics) -> None:
         mine = self._switches(plan)
@@ -86,7 +92,17 @@ class SwitchTarget:
                     help="leave the target out: `-t plan` states every circuit",
                 )
                 return
-            if self.port_names(switch) is None:
+            names = self.port_names(switch)
+            if names is not None and (wrong := self._unspeakable(switch, names)):
+                sink.error(
+                    "OPUS602",
+                    f"target `{self.name}` cannot call a port of {switch.name} `{wrong}`",
+                    switch.kind.at("ingress_name"),
+                    f"its controllers know {self._example(switch)}",
+                    help="state the names as the controller has them, or leave them out",
+                )
+                return
+            if names is None:
                 sink.error(
                     "OPUS604",
                     f"target `{self.name}` needs the names of the ports of {switch.name}",
@@ -95,44 +111,57 @@ class SwitchTarget:
                     help='for example `ingress_name = "1.1.{position}"` and `egress_name = "2.1.{position}"`',
                 )
                 return
+        explain(plan, [finding for *_, change in changes(plan) for finding in check_transition(plan, change)], sink)
 
     def write(self, plan: Plan, options: Options) -> Iterator[tuple[str, Iterable[bytes]]]:
+        steps = changes(plan)
+        timed = changes_of(plan, steps)
         for switch in self._switches(plan):
+            times = replace(timed[switch.index], title=f"{self._folder(switch)}/{TIMES}")
+            yield times.title, (text_of(times).encode(),)
             for wire in self.wires:
-                for title, disconnect, connect in self._sets(plan, switch, wire):
+                for title, disconnect, connect in self._sets(plan, steps, switch, wire):
                     if wire.change is not None and title.startswith("change-"):
                         text = wire.change(switch, disconnect, connect)
                     else:
                         text = wire.whole(switch, connect)
                     yield f"{self._folder(switch)}/{wire.name}/{title}.{wire.suffix}", (text.encode(),)
 
-    def project(self, plan: Plan) -> Iterator[Statement]:
-        found = {}
+    def project(self, plan: Plan) -> Iterator[Statement | Changes]:
+        found: dict[str, Statement | Changes] = {}
+        steps = changes(plan)
+        timed = changes_of(plan, steps)
         for switch in self._switches(plan):
+            times = replace(timed[switch.index], title=f"{self._folder(switch)}/{TIMES}")
+            found[times.title] = times
             for wire in self.wires:
-                for title, disconnect, connect in self._sets(plan, switch, wire):
+                for title, disconnect, connect in self._sets(plan, steps, switch, wire):
                     path = f"{self._folder(switch)}/{wire.name}/{title}.{wire.suffix}"
                     found[path] = Statement(path, disconnect, connect)
         return (found[path] for path in sorted(found))
 
-    def read(self, directory: Path) -> Iterator[Statement]:
+    def read(self, directory: Path) -> Iterator[Statement | Changes]:
         wires = {wire.name: wire for wire in self.wires}
         paths = (path for path in (directory / self.name).rglob("*") if path.is_file())
         for title, path in sorted((path.relative_to(directory).as_posix(), path) for path in paths):
-            wire = wires.get(path.parent.name)
-            if wire is None:
-                raise Unreadable(f"{title}: no wire is called {path.parent.name}")
             text = path.read_text(encoding="utf-8")
+            wire = wires.get(path.parent.name)
+            if wire is None and path.name != TIMES:
+                raise Unreadable(f"{title}: no wire is called {path.parent.name}")
             try:
-                if wire.read_change is not None and path.name.startswith("change-"):
+                if wire is None:
+                    yield read_changes(title, text)
+                elif wire.read_change is not None and path.name.startswith("change-"):
                     yield Statement(title, *wire.read_change(text))
                 else:
                     yield Statement(title, (), wire.read_whole(text))
-            except (ValueError, KeyError) as error:
+            except (ValueError, KeyError, TypeError) as error:
                 raise Unreadable(f"{title}: {error}") from error
 
     def faults(self, plan: Plan, statement: object) -> Iterator[str]:
         """One-to-one: no port stands twice among what is disconnected, or among what is connected."""
+        if isinstance(statement, Changes):
+            return
         assert isinstance(statement, Statement)
         for pairs in (statement.disconnect, statement.connect):
             for side in (0, 1):
@@ -152,6 +181,16 @@ class SwitchTarget:
     def _folder(self, switch: Switch) -> str:
         return f"{self.name}/{slug(switch.name)}"
 
+    def _unspeakable(self, switch: Switch, names: dict[int, str]) -> str | None:
+        """A name that the formats have no room for: they would not find it back."""
+        radix = switch.kind.radix
+        fitting = (re.compile(self.called[0]), re.compile(self.called[1]))
+        return next((name for number, name in names.items() if not fitting[number > radix].fullmatch(name)), None)
+
+    def _example(self, switch: Switch) -> str:
+        own = self.names(switch)
+        return f"`{own[1]}`, `{own[2]}`, ..." if own and 2 in own else "letters, digits, dots, colons and slashes"
+
     def port_names(self, switch: Switch) -> dict[int, str] | None:
         kind = switch.kind
         if kind.ingress_names and kind.egress_names:
@@ -159,7 +198,7 @@ class SwitchTarget:
             return inputs | {kind.radix + at: name for at, name in enumerate(kind.egress_names, 1)}
         return self.names(switch)
 
-    def _sets(self, plan: Plan, switch: Switch, wire: Wire) -> Iterator[tuple[str, Pairs, Pairs]]:
+    def _sets(self, plan: Plan, steps: Steps, switch: Switch, wire: Wire) -> Iterator[tuple[str, Pairs, Pairs]]:
         """(title, disconnect, connect) of every file of a switch."""
         names = self.port_names(switch)
         assert names is not None, "a plan that `check` refuses"
@@ -174,7 +213,7 @@ class SwitchTarget:
             yield f"configuration-{slug(configuration.name)}", (), named(held(plan, configuration.parts))
         if wire.change is None:
             return
-        for before, after, change in changes(plan):
+        for before, after, change in steps:
             disconnect, connect = named(change.disconnect), named(change.connect)
             if disconnect or connect:
                 yield f"change-{slug(before.name)}-to-{slug(after.name)}", disconnect, connect

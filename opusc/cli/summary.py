@@ -7,7 +7,16 @@ from opusc.cli.tables import count, labelled, plural, runs, table
 from opusc.model.entities import RailBy
 from opusc.plan.plan import Plan, PlannedPhase, Switch
 
-__all__ = ["describe", "notes", "phase_rows", "phase_table", "switch_lines", "topology_text"]
+__all__ = [
+    "change_times",
+    "describe",
+    "milliseconds",
+    "notes",
+    "phase_rows",
+    "phase_table",
+    "switch_lines",
+    "topology_text",
+]
 
 
 def describe(plan: Plan, width: int) -> str:
@@ -22,6 +31,7 @@ def describe(plan: Plan, width: int) -> str:
     out += labelled("rails", f"{count(len(fabric.rails))}, by {rule}", width)
     for at, line in enumerate(switch_lines(plan)):
         out += labelled("switches" if at == 0 else "", line, width)
+    out += labelled("changes", change_times(plan), width)
     return out + "\n" + phase_table(plan)
 
 
@@ -47,6 +57,28 @@ def switch_lines(plan: Plan) -> Iterator[str]:
             rails = sorted({rail for switch in switches for rail in switch.rails})
             text += f" (rail{'s' * (len(rails) > 1)} {runs(rails)})"
         yield text
+
+
+def change_times(plan: Plan) -> str:
+    """What a change takes on the switches: settle + relock + control, or which of them the program does not state."""
+    from opusc.plan.transitions import dark_time, not_stated
+
+    alike: dict[tuple[int | None, tuple[str, ...]], set[int]] = {}
+    for switch in plan.switches:
+        key = dark_time(switch.kind), not_stated(switch.kind)
+        alike.setdefault(key, set()).update(switch.rails)
+    texts = []
+    for (time, unknown), rails in alike.items():
+        text = f"take {milliseconds(time)} each" if time is not None else f"time not stated ({' and '.join(unknown)})"
+        where = f" (rail{'s' * (len(rails) > 1)} {runs(sorted(rails))})" if len(alike) > 1 else ""
+        texts.append(text + where)
+    return "; ".join(texts)
+
+
+def milliseconds(picoseconds: int) -> str:
+    """`25 ms`, `0.5 ms`, exactly."""
+    whole, rest = divmod(picoseconds, 10**9)
+    return f"{whole:,}" + (f".{rest:09}".rstrip("0") if rest else "") + " ms"
 
 
 def phase_table(plan: Plan) -> str:

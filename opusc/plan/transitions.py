@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from opusc.model.entities import SwitchKind
 from opusc.plan.plan import Int32, Plan
 
-__all__ = ["Transition", "held", "transition"]
+__all__ = ["Transition", "dark_time", "held", "not_stated", "transition"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,21 @@ def transition(plan: Plan, before: Iterable[int], after: Iterable[int]) -> Trans
     old_key, new_key = _keys(old), _keys(new)
     disconnect, connect = old[~np.isin(old_key, new_key)], new[~np.isin(new_key, old_key)]
     return Transition(old_parts, new_parts, disconnect, connect, len(old) - len(disconnect))
+
+
+def dark_time(kind: SwitchKind) -> int | None:
+    """ps from the request of a change until its circuits carry light: settle + relock + control.
+
+    All circuits of a change move at once. `control` is 0 where it is not stated; None where the others are not.
+    """
+    if not_stated(kind):
+        return None
+    return (kind.settle or 0) + (kind.relock or 0) + (kind.control or 0)
+
+
+def not_stated(kind: SwitchKind) -> tuple[str, ...]:
+    """Which of the times that a change takes the program does not say."""
+    return tuple(name for name in ("settle", "relock") if getattr(kind, name) is None)
 
 
 def _keys(rows: Int32) -> NDArray[np.int64]:

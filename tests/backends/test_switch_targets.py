@@ -9,19 +9,24 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from opusc.backends.base import Options
 from opusc.backends.emit import emit
 from opusc.backends.registry import get
 from opusc.backends.switch_files import slug
+from opusc.backends.switch_times import changes_of
 from opusc.backends.validate import validate
+from opusc.cli.main import main
 from opusc.diagnostics import CompileError, Diagnostics
 from opusc.driver import compile_source
-from opusc.plan.configurations import walk
-from opusc.plan.plan import Plan
+from opusc.plan.configurations import changes, walk
+from opusc.plan.plan import Int32, Plan
+from opusc.plan.transitions import Transition
 from opusc.source import Source
 
 PROGRAM = """\
@@ -318,3 +323,120 @@ def test_controllers_say_which_switches_have_no_files(tmp_path: Path) -> None:
     (found,) = sink.warnings
     assert found.code == "OPUS602"
     assert f"nothing for 1 of {len(switches)} switches" in found.message
+
+
+@pytest.mark.parametrize(
+    ("target", "ingress", "egress", "fits"),
+    [
+        ("sonic", "2-{position}A", "2-{position}B", True),
+        ("sonic", "1.1.{position}", "2.1.{position}", False),
+        ("sonic", "{position}B", "{position}A", False),
+        ("polatis", "{position}", "{100 + position}", True),
+        ("polatis", "{position}A", "{position}B", False),
+        ("ocp-gnmi", "in/{position}", "out/{position}", True),
+        ("ocp-gnmi", "in-{position}", "out-{position}", False),
+        ("calient", "1.1.{position}", "1/1.{position}", False),
+    ],
+)
+def test_names_of_ports_that_a_format_cannot_say_are_refused(
+    target: str, ingress: str, egress: str, fits: bool, tmp_path: Path
+) -> None:
+    text = PROGRAM.format(driver=driver(target), ports=2)
+    text = text.replace("1.1.{position}", ingress, 1).replace("2.1.{position}", egress, 1)
+    made = compile_source(Source("<test>", text), Path.cwd()).plan
+    if fits:
+        directory = written(target, made, tmp_path)
+        assert validate(get(target), made, directory, Diagnostics()) > 10
+    else:
+        sink = Diagnostics()
+        get(target).check(made, Options(), sink)
+        assert [d.code for d in sink] == ["OPUS602"]
+        assert "cannot call a port of rails.rail[0]" in next(iter(sink)).message
+
+
+# --- times, and changes that are wrong -----------------------------------------------------------
+
+
+def timed(text: str) -> Plan:
+    program = re.sub(r".*gress_name .*\n", "", PROGRAM.format(driver="sonic", ports=2)).replace(
+        "radix ", f"reconfigure = {{ {text} }}\n    radix "
+    )
+    return compile_source(Source("<test>", program), Path.cwd()).plan
+
+
+@pytest.mark.parametrize(
+    ("stated", "time", "unknown"),
+    [
+        ("settle = 20 ms, relock = 4500 us, control = 1 ms", 25_500_000_000, []),
+        ("settle = 20 ms, relock = 0 ms", 20_000_000_000, []),
+        ("settle = 20 ms", None, ["relock"]),
+        ("control = 5 ms", None, ["settle", "relock"]),
+    ],
+)
+def test_each_switch_states_the_time_of_its_changes_or_what_is_not_stated(
+    stated: str, time: int | None, unknown: list[str], tmp_path: Path
+) -> None:
+    made = timed(stated)
+    directory = written("sonic", made, tmp_path)
+    for switch in made.switches:
+        folder = directory / "sonic" / slug(switch.name)
+        document = json.loads((folder / "changes.json").read_text())
+        assert document["not_stated"] == unknown
+        assert document["switch"] == switch.name
+        assert [(c["before"], c["after"]) for c in document["changes"]] == [("dp", "pp"), ("pp", "dp")]
+        for change in document["changes"]:
+            assert change["time"] == time
+            steps = json.loads((folder / "patch" / f"change-{change['before']}-to-{change['after']}.json").read_text())
+            assert change["disconnect"] == sum(step["op"] == "remove" for step in steps) > 0
+            assert change["connect"] == sum(step["op"] == "add" for step in steps)
+            before = json.loads((folder / "config-db" / f"configuration-{change['before']}.json").read_text())
+            assert change["kept"] + change["disconnect"] == len(before["OCS_CROSS_CONNECT"])
+    assert validate(get("sonic"), made, directory, Diagnostics()) > 10
+    path = directory / "sonic" / slug(made.switches[0].name) / "changes.json"
+    path.write_text(path.read_text().replace('"kept": ', '"kept": 1', 1))
+    sink = Diagnostics()
+    validate(get("sonic"), made, directory, sink)
+    assert [d.code for d in sink] == ["OPUS903"]
+
+
+def test_a_switch_that_a_change_leaves_as_it_is_takes_no_time() -> None:
+    made = timed("settle = 20 ms, relock = 5 ms")
+    steps = changes(made)
+    only = [
+        (a, b, dataclasses.replace(c, disconnect=_of(c.disconnect, 0), connect=_of(c.connect, 0))) for a, b, c in steps
+    ]
+    first, second = changes_of(made, tuple(only))
+    assert {change.time for change in first.changes} == {25_000_000_000}
+    assert {change.time for change in second.changes} == {0}
+
+
+def _of(rows: Int32, switch: int) -> Int32:
+    return rows[rows[:, 0] == switch]
+
+
+WRONG: dict[str, Callable[[Transition], Transition]] = {
+    "connects a port that still has a circuit": lambda c: dataclasses.replace(c, disconnect=c.disconnect[1:]),
+    "does not connect a circuit that it promises": lambda c: dataclasses.replace(c, connect=c.connect[:-1]),
+    "circuits stay": lambda c: dataclasses.replace(c, kept=c.kept + 1),
+    "outside its footprint": lambda c: dataclasses.replace(c, connect=np.add(c.connect, [0, 0, 1])),
+}
+
+
+@pytest.mark.parametrize("target", ["polatis", "sonic", "ocp-gnmi", "calient"])
+@pytest.mark.parametrize("what", WRONG)
+def test_compile_reports_a_wrong_change_and_writes_nothing(
+    target: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(plan: Plan) -> Any:
+        (a, b, change), *others = changes(plan)
+        return ((a, b, WRONG[what](change)), *others)
+
+    monkeypatch.setattr("opusc.backends.switch_files.changes", broken)
+    text = PROGRAM.format(driver=driver(target), ports=2)
+    (tmp_path / "p.opus").write_text(text if target == "calient" else re.sub(r".*gress_name .*\n", "", text))
+    command = ["compile", str(tmp_path / "p.opus"), "-t", target, "-o", str(tmp_path / "out"), "--format", "json"]
+    assert main(command) == 1
+    found = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert {d["code"] for d in found} == {"OPUS506"}
+    assert any(what in d["message"] for d in found)
+    assert not (tmp_path / "out").exists()

@@ -6,7 +6,7 @@ import pytest
 
 from opusc.cli.circuits import circuits_of, group_of
 from opusc.cli.planview import chosen_parts, overview, phase_view, rank_view
-from opusc.cli.summary import describe, switch_lines
+from opusc.cli.summary import change_times, describe, switch_lines
 from opusc.cli.tables import labelled, plural, runs, size
 from opusc.cli.terminal import UsageError
 from opusc.model.entities import Matrix, Optics, Peers, Traffic
@@ -26,6 +26,7 @@ def test_the_summary_in_full(rails: Plan) -> None:
         "\n"
         "rails        8, by local rank\n"
         "switches     8 x generic, 32 of 192 positions used\n"
+        "changes      time not stated (settle and relock)\n"
         "\n"
         "phase  topology  parts  steps  circuits\n"
         "dp     ring          4      1       256\n"
@@ -137,6 +138,22 @@ def test_words_and_numbers() -> None:
     assert runs([]) == ""
     assert [size(n) for n in (0, 999, 1000, 123_456, 2_500_000_000)] == ["0 B", "999 B", "1.0 kB", "123 kB", "2.5 GB"]
     assert labelled("a", "word " * 20, 40).count("\n") == 4
+
+
+def test_the_time_of_a_change_is_said_or_that_it_is_not_stated(rails: Plan) -> None:
+    def timed(plan: Plan, index: int, **times: int) -> Plan:
+        switches = list(plan.switches)
+        switches[index] = replace(switches[index], kind=replace(switches[index].kind, **times))
+        return replace(plan, switches=tuple(switches))
+
+    plan = rails
+    for index in range(8):
+        plan = timed(plan, index, settle=24_500_000_000, relock=500_000_000, control=1)
+    assert change_times(plan) == "take 25.000000001 ms each"
+    assert change_times(timed(plan, 7, control=0)) == "take 25.000000001 ms each (rails 0..6); take 25 ms each (rail 7)"
+    assert change_times(timed(rails, 0, settle=1)) == (
+        "time not stated (relock) (rail 0); time not stated (settle and relock) (rails 1..7)"
+    )
 
 
 def test_switches_with_a_name_each_share_a_line(rails: Plan) -> None:
