@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from opusc.backends.simulation import timeline_svg
 from opusc.cli.choosing import prove
 from opusc.diagnostics import Diagnostics
 from opusc.schedule import audit
 from opusc.schedule.auto import IDEAS, Trial
+from opusc.schedule.policy import PROVISIONED
 from opusc.schedule.timing import MILLISECOND
 from tests.schedule import beaten
 
@@ -32,6 +34,16 @@ def test_the_tables_of_the_documentation_are_these() -> None:
     assert "\n".join(beaten.iterations()) in page
     assert "\n".join(beaten.gains()) in page
     assert all(f"| {idea.name} | " in page for idea in IDEAS)
+
+
+def test_the_timelines_of_the_documentation_are_these() -> None:
+    images = beaten.DATA.parents[2] / "docs" / "images"
+    choice = next(row.choice for row in beaten.rows() if (row.run, row.delay) == ("fig13", 100))
+    provisioned = choice.variant.run(choice.variant.setting.program, PROVISIONED, choice.delay, record=True)
+    assert provisioned is not None
+    for name, result in (("auto", choice.result), ("provisioned", provisioned)):
+        drawn = timeline_svg(result, f"fig13: {name}, 100 ms a change")
+        assert drawn == (images / f"fig13-{name}.svg").read_text()
 
 
 def test_nothing_is_left_to_gain_from_faster_changes() -> None:
