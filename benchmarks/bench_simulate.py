@@ -9,19 +9,27 @@ nine.
 
 The large job is Llama-3 405B on 131,072 GPUs with 256 micro-batches, 1F1B, with whole and with sharded parameters:
 `from plan` derives the operations and arranges them, then one simulation for each policy. Compiling is not counted.
+
+`policy = auto`: from plan to choice, the audit of what was chosen included.
 """
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from opusc.diagnostics import Diagnostics
 from opusc.driver import compile as compiled
+from opusc.driver import compile_source
+from opusc.plan.plan import Plan
 from opusc.schedule import ON_DEMAND, PROVISIONED, Accelerator, Rates, lower, simulate
+from opusc.schedule.choice import choose
 from opusc.schedule.job import setting
 from opusc.schedule.operations import Program
 from opusc.schedule.timing import MILLISECOND
 from opusc.schedule.transformer import Transformer, workload
+from opusc.source import Source
 
+DATA = Path(__file__).parents[1] / "tests" / "schedule" / "data"
 LIMIT = 0.050  # seconds, what an interactive answer may take
 LARGE_LIMIT = 2.0  # seconds, for the large job from plan to answer
 
@@ -108,6 +116,10 @@ def main() -> None:
         print(f"{name:14}{took * 1000:9.3f}{took / least:9.1f}" + ("  over the limit" if took > LIMIT else ""))
     for sharding in ("none", "full"):
         large(sharding)
+    print("\npolicy = auto\n")
+    for job in ("fig12", "fig13", "llama405b"):
+        chosen(job, turns(job))
+    chosen("131,072 GPUs", compiled(LARGE.replace("SHARDING", "none")))
 
 
 def large(sharding: str) -> None:
@@ -124,6 +136,20 @@ def large(sharding: str) -> None:
         begin = time.perf_counter()
         simulate(program, policy, 10 * MILLISECOND)
         print(f"{name:14}{(time.perf_counter() - begin) * 1000:9.1f} ms")
+
+
+def turns(job: str) -> Plan:
+    """The plan of a job whose phases take turns, before anything is chosen."""
+    path = DATA / f"{job}.opus"
+    params = {"delay": "100 ms"}
+    return compile_source(Source(str(path), path.read_text()), DATA, params, choosing=False).plan
+
+
+def chosen(name: str, plan: Plan) -> None:
+    begin = time.perf_counter()
+    choice = choose(plan, Diagnostics())
+    assert choice is not None
+    print(f"{name:14}{(time.perf_counter() - begin) * 1000:9.1f} ms, {choice.tried} simulations")
 
 
 if __name__ == "__main__":
