@@ -22,6 +22,7 @@ COMMANDS = {
     "sweep": "a program at many values of its parameters",
     "plot": "draw the results of a sweep",
     "graph": "draw a fabric, or the circuits of a part",
+    "push": "bring the switches to a phase, all of them or none",
     "verify-cabling": "compare cabling as built with the program's",
     "schema": "JSON Schema of what opusc writes",
 }

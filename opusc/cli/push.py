@@ -1,0 +1,373 @@
+"""`opusc push`: bring the switches to a configuration, all of them or none."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from opusc.cli import terminal
+from opusc.cli.compiling import Messages, compile_one, reported
+from opusc.cli.options import delays, index, part_options, program_options
+from opusc.cli.tables import count, labelled, plural, table
+from opusc.cli.terminal import UsageError
+from opusc.diagnostics import Diagnostics
+from opusc.diagnostics.suggest import closest
+
+if TYPE_CHECKING:
+    from opusc.control.change import Change, Station
+    from opusc.control.device import Held, Patience, Session
+    from opusc.control.goals import Step
+    from opusc.control.push import Pusher, Record, StepResult
+    from opusc.plan.plan import Plan, Switch
+
+__all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
+
+_TRANSPORTS = ("netconf", "restconf", "scpi", "gnmi", "sonic", "rest")
+_SHOWN = 8  # circuits of a switch that people read
+#: Shows text to people.
+Say = Callable[[str], int]
+
+DESCRIPTION = """\
+Bring the optical switches to a phase of a proved plan, or through its whole
+schedule. Without --apply nothing is changed: the switches are read, and what
+would change is shown. With it, all switches take a step or none does: what they
+hold is read back, and where one refuses, differs or stays away, every switch
+that was touched goes back to what it held before."""
+
+EPILOG = """\
+examples:
+  opusc push cluster.opus --phase dp                  what would change
+  opusc push cluster.opus --phase dp --apply
+  opusc push cluster.opus --phase pp --stage 1 --apply
+  opusc push cluster.opus --schedule --times 3 --apply
+
+Credentials come from OPUSC_USER, OPUSC_PASSWORD, OPUSC_SSH_KEY, ~/.netrc or the
+SSH agent, never from the program. Host keys and certificates are verified.
+Exit code 1 when a switch could not be brought there; `docs/control.md`.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program; - for standard input")
+    part_options(parser)
+    parser.add_argument("--schedule", action="store_true", help="every configuration of an iteration, in order")
+    parser.add_argument(
+        "--times", metavar="N", type=index, default=1, help="run the schedule so often; 0: until Ctrl-C (default: 1)"
+    )
+    parser.add_argument("--apply", action="store_true", help="change the switches")
+    parser.add_argument("--offline", action="store_true", help="ask no switch: take them as empty, and show the change")
+    parser.add_argument(
+        "--switch", dest="switches", metavar="NAME", action="append", default=[], help="only this switch; several times"
+    )
+    parser.add_argument("--over", choices=_TRANSPORTS, help="what the switches speak (default: by their driver)")
+    parser.add_argument(
+        "--take",
+        metavar="SWITCH:IN>OUT",
+        type=_taken,
+        action="append",
+        default=[],
+        help="a circuit of others that may go",
+    )
+    parser.add_argument("--user", metavar="NAME", help="who logs in (default: OPUSC_USER)")
+    parser.add_argument("--ca", metavar="FILE", help="authorities that certificates are verified with")
+    parser.add_argument("--known-hosts", metavar="FILE", help="host keys (default: ~/.ssh/known_hosts)")
+    parser.add_argument("--insecure", action="store_true", help="believe any host key and certificate")
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=delays, help="for a connection and for each answer (default: 10s)"
+    )
+    parser.add_argument("--log", metavar="FILE", help="append what is done, a JSON line each")
+    program_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    return reported(options, _run)
+
+
+def _run(options: argparse.Namespace, messages: Messages) -> int:
+    _check(options)
+    outcome = compile_one(options.file, options, messages)
+    if outcome.compilation is None:
+        return outcome.code
+    plan, sink = outcome.compilation.plan, Diagnostics()
+    steps, stations, sessions = _prepared(plan, options, sink)
+    if sink.has_errors:
+        messages.add(list(sink))
+        return 1
+    if not steps:
+        raise UsageError("nothing to do: no switch of these has circuits of this phase")
+    from opusc.control.push import Pusher
+
+    with _log(options.log) as record:
+        taken = _taken_by(stations, options.take)
+        pusher = Pusher(stations, sessions, _patience(options), taken, record)
+        try:
+            say = sys.stdout.write if options.format == "text" else _hush
+            if options.apply:
+                good = _apply(plan, pusher, _turns(steps, options.times), say, sink)
+            else:
+                good = _show(plan, pusher, steps, say, sink)
+        finally:
+            pusher.close()
+    messages.add(list(sink))
+    return 0 if good and not sink.has_errors else 1
+
+
+def _hush(text: str) -> int:
+    return 0  # the messages are for a program
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.schedule == (options.phase is not None):
+        raise UsageError("say what to push: --phase NAME, or --schedule")
+    if options.schedule and (options.stage is not None or options.step is not None):
+        raise UsageError("--stage and --step belong to --phase")
+    if options.offline and options.apply:
+        raise UsageError("--offline asks no switch, so that nothing can be applied")
+
+
+def _prepared(
+    plan: "Plan", options: argparse.Namespace, sink: Diagnostics
+) -> tuple[list["Step"], list["Station"], dict[int, "Session"]]:
+    """What to do, with which switches, over which sessions."""
+    from opusc.cli.planview import chosen_parts
+    from opusc.control.access import AccessError, access_from
+    from opusc.control.device import Session
+    from opusc.control.goals import part_step, station_of, whole_step
+    from opusc.control.opening import MissingClient, opener
+    from opusc.control.places import places_of
+    from opusc.plan.configurations import configurations, walk
+
+    switches = _switches(plan, options.switches)
+    places = places_of(plan, switches, options.over, None, sink, offline=options.offline)
+    if sink.has_errors:
+        return [], [], {}
+    stations = [station_of(plan, plan.switches[at], target) for at, (target, _) in sorted(places.items())]
+    if options.schedule:
+        steps = [whole_step(plan, configuration, stations) for configuration in walk(plan)]
+    elif options.stage is None and options.step is None:
+        whole = [c for c in configurations(plan) if _phase(plan, c.parts) == options.phase]
+        if len(whole) > 1:
+            names = ", ".join(str(number) for number in range(len(whole)))
+            raise UsageError(f"phase `{options.phase}` takes turns: name one with --step, {names}")
+        if not whole:
+            chosen_parts(plan, options.phase, None, None)  # says why
+        steps = [whole_step(plan, whole[0], stations)] if whole else []
+    else:
+        parts = [part.index for part in chosen_parts(plan, options.phase, options.stage, options.step)]
+        name = ", ".join(plan.parts[part].name for part in parts)
+        steps = [part_step(plan, name, parts, stations)]
+    sessions: dict[int, Session] = {}
+    try:
+        for station in stations:
+            place = places[station.switch.index][1]
+            if options.offline or place is None:
+                sessions[station.switch.index] = Session(_Empty, _patience(options))
+                continue
+            access = access_from(
+                place.host, user=options.user, ca=options.ca, known_hosts=options.known_hosts, insecure=options.insecure
+            )
+            reply = _patience(options).reply
+            sessions[station.switch.index] = Session(opener(station.switch, place, access, reply), _patience(options))
+    except (AccessError, MissingClient) as error:
+        raise UsageError(str(error)) from error
+    return [step for step in steps if step.goals], stations, sessions
+
+
+class _Empty:
+    """A switch that is not asked: it holds nothing."""
+
+    def read(self) -> "Held":
+        return frozenset()
+
+    def change(self, disconnect: object, connect: object) -> None:
+        raise AssertionError("nothing is applied offline")
+
+    def close(self) -> None:
+        pass
+
+
+def _phase(plan: "Plan", parts: Sequence[int]) -> str:
+    return plan.phases[plan.parts[parts[0]].phase].name
+
+
+def _switches(plan: "Plan", names: Sequence[str]) -> list["Switch"]:
+    known = {switch.name: switch for switch in plan.switches}
+    for name in names:
+        if name not in known:
+            meant = closest(name, list(known))
+            hint = f"did you mean `{meant}`?" if meant else f"there are {', '.join(list(known)[:4])}"
+            raise UsageError(f"the fabric has no switch `{name}`; {hint}")
+    return [switch for name, switch in known.items() if not names or name in names]
+
+
+def _patience(options: argparse.Namespace) -> "Patience":
+    from opusc.control.device import Patience
+
+    if not options.timeout:
+        return Patience()
+    reply = max(options.timeout[0] // 10**9, 1)
+    return Patience(reply=reply, reconnect=6 * reply)
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+
+def _show(plan: "Plan", pusher: "Pusher", steps: Sequence["Step"], say: Say, sink: Diagnostics) -> bool:
+    """What would change, step by step; later steps from what the earlier ones would leave."""
+    from opusc.control.change import change_to
+    from opusc.control.telling import tell_readings
+
+    readings = pusher.read(steps[0])
+    tell_readings(plan, readings, sink)
+    held = {reading.station.switch.index: reading.held for reading in readings}
+    for step in steps if any(reading.trouble is None for reading in readings) else ():
+        rows: list[tuple[Station, Change]] = []
+        for reading in readings:
+            station = reading.station
+            if reading.trouble is None and station.switch.index in step.goals:
+                here = held[station.switch.index]
+                may_go = pusher.taken.get(station.switch.index, frozenset())
+                change = change_to(station, here, step.goals[station.switch.index], may_go)
+                rows.append((station, change))
+                held[station.switch.index] = (here - set(change.disconnect)) | set(change.connect)
+        say(_step_text(plan, step, rows))
+    if not sink.has_errors:
+        say("nothing was changed: --apply does it\n")
+    return not sink.has_errors
+
+
+def _step_text(plan: "Plan", step: "Step", rows: Sequence[tuple["Station", "Change"]]) -> str:
+    from opusc.control.holders import Holders
+
+    head = ("switch", "disconnect", "connect", "keep", "others")
+    cells = [
+        (station.name, *(count(len(pairs)) for pairs in (c.disconnect, c.connect, c.kept, c.foreign)))
+        for station, c in rows
+    ]
+    out = f"step {step.name}\n\n" + table(head, cells, right=range(1, 5)) + "\n"
+    for station, change in rows[:_SHOWN]:
+        lines = [("-", pair) for pair in change.disconnect] + [("+", pair) for pair in change.connect]
+        if not lines:
+            continue
+        holders = Holders(plan, station)
+        cells = [
+            (sign, f"{pair[0]} > {pair[1]}", *map(holders.owner, station.ends(pair))) for sign, pair in lines[:_SHOWN]
+        ]
+        out += table(("", station.name, "from", "to"), cells)
+        out += f"   {len(lines) - _SHOWN:,} more\n\n" if len(lines) > _SHOWN else "\n"
+    if len(rows) > _SHOWN:
+        out += f"{len(rows) - _SHOWN:,} more switches\n\n"
+    return out
+
+
+# --- applying ------------------------------------------------------------------------------------
+
+
+def _apply(plan: "Plan", pusher: "Pusher", steps: Iterator["Step"], say: Say, sink: Diagnostics) -> bool:
+    """Step after step, until one fails or the orders are done. Ctrl-C ends it after the step that is under way."""
+    from opusc.control.telling import tell_outcomes, tell_readings
+
+    done = 0
+    with _finishing() as interrupted:
+        for step in steps:
+            if interrupted:
+                text = f"after {plural(done, 'step')}; every switch holds the last"
+                say(labelled("interrupted", text, terminal.width()))
+                return False
+            begun = time.monotonic()
+            readings = pusher.read(step)
+            tell_readings(plan, readings, sink)
+            result = pusher.apply(step, readings)
+            tell_outcomes(plan, step.name, [o for o in result.outcomes if o.reading.ready], sink)
+            spent = round((time.monotonic() - begun) * 1000)
+            say(_done_text(result, spent))
+            sys.stdout.flush()
+            if not result.good:
+                return False
+            done += 1
+    return True
+
+
+def _turns(steps: Sequence["Step"], times: int) -> Iterator["Step"]:
+    turn = 0
+    while times == 0 or turn < times:
+        yield from steps
+        turn += 1
+
+
+def _done_text(result: "StepResult", spent: int) -> str:
+    from opusc.control.push import Fate
+
+    fates = {fate: [o for o in result.outcomes if o.fate is fate] for fate in Fate}
+    said = [f"{plural(len(found), 'switch')} {fate}" for fate, found in fates.items() if found]
+    text = f"{', '.join(said)}; {spent:,} ms, read back" if result.good else ", ".join(said)
+    out = labelled(result.step.name[:12], text, terminal.width())
+    for outcome in result.outcomes:
+        reading = outcome.reading
+        if reading.vanished:
+            lost = "all its circuits" if reading.emptied else plural(reading.vanished, "circuit")
+            out += labelled("", f"{outcome.station.name} had lost {lost} since the last step", terminal.width())
+        for note in outcome.notes:
+            out += labelled("", f"{outcome.station.name} {note}", terminal.width())
+    return out
+
+
+@contextmanager
+def _finishing() -> Iterator[list[int]]:
+    """A list that is no longer empty once Ctrl-C was pressed; a second one ends the program where it stands."""
+    seen: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def handler(number: int, frame: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _log(path: str | None) -> Iterator["Record"]:
+    """A function that appends a line for everything that is done."""
+    if path is None:
+        yield lambda switch, event, facts: None
+        return
+    try:
+        file: TextIO = open(path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {error.strerror or error}") from error
+    with file:
+
+        def record(switch: str, event: str, facts: Mapping[str, object]) -> None:
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            file.write(json.dumps({"time": stamp, "switch": switch, "event": event, **facts}, default=list) + "\n")
+            file.flush()
+
+        yield record
+
+
+def _taken(text: str) -> tuple[str, tuple[str, str]]:
+    switch, colon, pair = text.rpartition(":")
+    ends = pair.split(">")
+    if not colon or len(ends) != 2 or not all((switch.strip(), *(end.strip() for end in ends))):
+        raise argparse.ArgumentTypeError(f"`{text}` should be SWITCH:IN>OUT, for example rails.rail[0]:3>19")
+    return switch.strip(), (ends[0].strip(), ends[1].strip())
+
+
+def _taken_by(stations: Sequence["Station"], given: Sequence[tuple[str, tuple[str, str]]]) -> dict[int, "Held"]:
+    found: dict[int, Held] = {}
+    known = {station.name: station for station in stations}
+    for name, pair in given:
+        if name not in known:
+            raise UsageError(f"--take names no switch of these: `{name}`")
+        station = known[name]
+        found[station.switch.index] = found.get(station.switch.index, frozenset()) | station.canonical([pair])
+    return found
