@@ -27,12 +27,12 @@ _END = "\n]]>]]>\n"
 # --- NETCONF -------------------------------------------------------------------------------------
 
 
-def _edit(lines: list[str], container: str = "") -> str:
+def _edit(lines: list[str], container: str = "", default: str = "none") -> str:
     body = "\n".join(f"      {line}" for line in lines)
     return (
         f'<edit-config xmlns="{_NETCONF}">\n'
         "  <target><running/></target>\n"
-        "  <default-operation>none</default-operation>\n"
+        f"  <default-operation>{default}</default-operation>\n"
         "  <error-option>rollback-on-error</error-option>\n"
         f'  <config xmlns:nc="{_NETCONF}">\n'
         f'    <cross-connects xmlns="{_SWITCH}"{container}>\n'
@@ -55,7 +55,8 @@ def _netconf_change(switch: Switch, disconnect: Pairs, connect: Pairs) -> str:
     # The egress stands in a comment: only the key deletes, and a person may want to see what goes.
     gone = [f"{_pair(a, '', 'delete')} <!-- from {escape(b)} -->" for a, b in disconnect]
     messages = [_edit(gone)] if gone else []
-    messages += [_edit([_pair(a, b, "create") for a, b in connect])] if connect else []
+    # A switch that holds nothing may have no container either: `merge` makes it, `none` would fail.
+    messages += [_edit([_pair(a, b, "create") for a, b in connect], default="merge")] if connect else []
     return _END.join(messages) + "\n"
 
 

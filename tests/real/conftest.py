@@ -4,9 +4,11 @@ import importlib
 import os
 import shutil
 import socket
-from collections.abc import Callable
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -82,3 +84,67 @@ def files(tmp_path: Path) -> Callable[[str], tuple[Plan, Path]]:
         return plan, tmp_path / target / SWITCH
 
     return make
+
+
+class NetconfServer(NamedTuple):
+    """A server on the loopback interface, whom it is (host key, public) and who may log in (private key of root)."""
+
+    port: int
+    host_key: Path
+    user_key: Path
+
+
+YANG = Path(__file__).parent / "yang" / "optical-switch@2018-03-22.yang"
+
+
+@pytest.fixture
+def netconf_server(tmp_path: Path) -> Iterator[NetconfServer]:
+    """netconfd with our module, behind an sshd."""
+    module("ncclient.manager")
+    netconfd, sshd, keygen = program("netconfd"), program("sshd"), program("ssh-keygen")
+    subsystem = program("netconf-subsystem")
+    if os.geteuid() != 0:
+        pytest.skip("sshd and netconfd of this test need root")
+    place = tmp_path / "server"
+    place.mkdir(mode=0o700)
+    for name in ("host", "user"):
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True)
+    (place / "authorized").write_text((place / "user.pub").read_text())
+    port, socket = free_port(), Path(f"/tmp/opusc-{os.getpid()}.sock")
+    (place / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {place}/host\nAuthorizedKeysFile {place}/authorized\n"
+        f"PidFile {place}/pid\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
+        f'Subsystem netconf "{subsystem} --ncxserver-sockname={port}@{socket}"\n'
+    )
+    os.makedirs("/run/sshd", exist_ok=True)
+    log = (place / "log").open("w")
+    servers = [
+        subprocess.Popen(
+            [netconfd, f"--module={YANG}", "--no-startup", "--superuser=root", "--target=running",
+             f"--ncxserver-sockname={socket}", f"--port={port}"],
+            stdout=log, stderr=log, cwd=place, env={**os.environ, "HOME": str(place)},
+        ),
+        subprocess.Popen([sshd, "-D", "-f", str(place / "sshd_config")], stdout=log, stderr=log),
+    ]  # fmt: skip
+    server = NetconfServer(port, place / "host.pub", place / "user")
+    assert _answers(server), (place / "log").read_text()[-2000:]
+    yield server
+    for process in servers:
+        process.terminate()
+        process.wait(10)
+    log.close()
+    socket.unlink(missing_ok=True)
+
+
+def _answers(server: NetconfServer) -> bool:
+    manager = module("ncclient.manager")
+    for _ in range(100):
+        try:
+            manager.connect(
+                host="127.0.0.1", port=server.port, username="root", key_filename=str(server.user_key),
+                hostkey_verify=False, allow_agent=False, look_for_keys=False, timeout=20,
+            ).close_session()  # fmt: skip
+            return True
+        except Exception:
+            time.sleep(0.1)
+    return False

@@ -1,8 +1,5 @@
 """A real NETCONF server (netconfd behind sshd) takes the Polatis messages, and holds what each configuration says."""
 
-import os
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,60 +10,22 @@ import pytest
 from opusc.backends.switch_files import slug
 from opusc.plan.configurations import walk
 from opusc.plan.plan import Plan
-from tests.real.conftest import free_port, module, program
+from tests.real.conftest import NetconfServer, module
 
-YANG = Path(__file__).parent / "yang" / "optical-switch@2018-03-22.yang"
 SWITCH = "{http://www.polatis.com/yang/optical-switch}"
 Files = Callable[[str], tuple[Plan, Path]]
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Any]:
-    """An ncclient session with a server that loads our module, on the loopback interface."""
+def session(netconf_server: NetconfServer) -> Iterator[Any]:
+    """An ncclient session with the server."""
     manager = module("ncclient.manager")
-    netconfd, sshd, keygen = program("netconfd"), program("sshd"), program("ssh-keygen")
-    subsystem = program("netconf-subsystem")
-    if os.geteuid() != 0:
-        pytest.skip("sshd and netconfd of this test need root")
-    place = tmp_path / "server"
-    place.mkdir(mode=0o700)
-    for name in ("host", "user"):
-        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True)
-    (place / "authorized").write_text((place / "user.pub").read_text())
-    port, socket = free_port(), Path(f"/tmp/opusc-{os.getpid()}.sock")
-    (place / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {place}/host\nAuthorizedKeysFile {place}/authorized\n"
-        f"PidFile {place}/pid\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
-        f'Subsystem netconf "{subsystem} --ncxserver-sockname={port}@{socket}"\n'
-    )
-    os.makedirs("/run/sshd", exist_ok=True)
-    log = (place / "log").open("w")
-    servers = [
-        subprocess.Popen(
-            [netconfd, f"--module={YANG}", "--no-startup", "--superuser=root", "--target=running",
-             f"--ncxserver-sockname={socket}", f"--port={port}"],
-            stdout=log, stderr=log, cwd=place, env={**os.environ, "HOME": str(place)},
-        ),
-        subprocess.Popen([sshd, "-D", "-f", str(place / "sshd_config")], stdout=log, stderr=log),
-    ]  # fmt: skip
-    connected = None
-    for _ in range(100):
-        try:
-            connected = manager.connect(
-                host="127.0.0.1", port=port, username="root", key_filename=str(place / "user"),
-                hostkey_verify=False, allow_agent=False, look_for_keys=False, timeout=20,
-            )  # fmt: skip
-            break
-        except Exception:
-            time.sleep(0.1)
-    assert connected is not None, (place / "log").read_text()[-2000:]
+    connected = manager.connect(
+        host="127.0.0.1", port=netconf_server.port, username="root", key_filename=str(netconf_server.user_key),
+        hostkey_verify=False, allow_agent=False, look_for_keys=False, timeout=20,
+    )  # fmt: skip
     yield connected
     connected.close_session()
-    for server in servers:
-        server.terminate()
-        server.wait(10)
-    log.close()
-    socket.unlink(missing_ok=True)
 
 
 def held(session: Any) -> dict[str, str]:

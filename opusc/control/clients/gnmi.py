@@ -31,10 +31,11 @@ class Gnmi:
 
     def __init__(self, switch: Switch, place: Place, access: Access, reply: int) -> None:
         import grpc
-        from pygnmi.path_generator import gnmi_path_generator
+        from pygnmi.create_gnmi_path import gnmi_path_generator
         from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
         self._switch, self._messages, self._path = switch, gnmi_pb2, gnmi_path_generator
+        self._names: dict[tuple[str, str], str] = {}  # of the connections that were read
         self._seconds = reply / 1000
         [wire] = BACKEND.wires
         assert wire.change is not None
@@ -64,11 +65,11 @@ class Gnmi:
     def read(self) -> Held:
         request = self._messages.GetRequest(path=[self._path(_PATH)], type=_CONFIG, encoding=_JSON_IETF)
         response = self._do(lambda: self._stub.Get(request, **self._call))
-        found: set[tuple[str, str]] = set()
+        self._names = {}
         for notification in response.notification:
             for update in notification.update:
-                found.update(_connections(update.val.json_ietf_val or update.val.json_val))
-        return frozenset(found)
+                self._names.update(_connections(update.val.json_ietf_val or update.val.json_val))
+        return frozenset(self._names)
 
     def change(self, disconnect: Pairs, connect: Pairs) -> None:
         steps = json.loads(self._change(self._switch, disconnect, connect))
@@ -79,7 +80,11 @@ class Gnmi:
             )
             for step in steps.get("update", [])
         ]
-        gone = [self._path(path) for path in steps.get("delete", [])]
+        # Whoever made a connection has named it, so it goes by the name that it was read with.
+        gone = [
+            self._path(f"{_PATH}/{_ENTRY}[name={self._names[pair]}]" if pair in self._names else path)
+            for pair, path in zip(disconnect, steps.get("delete", []), strict=True)
+        ]
         request = self._messages.SetRequest(delete=gone, update=update)
         self._do(lambda: self._stub.Set(request, **self._call))
 
@@ -104,15 +109,15 @@ class Gnmi:
             raise Refused(said or str(code)) from None
 
 
-def _connections(value: bytes) -> list[tuple[str, str]]:
-    """The ends of all connections of a container, with or without the prefixes of RFC 7951."""
+def _connections(value: bytes) -> dict[tuple[str, str], str]:
+    """The names of all connections of a container by their ends, with or without the prefixes of RFC 7951."""
     if not value:
-        return []
+        return {}
     try:
         tree = {name.rpartition(":")[2]: child for name, child in json.loads(value).items()}
         tree = {name.rpartition(":")[2]: child for name, child in tree.get("connections", tree).items()}
-        configs = [row["config"] for row in tree.get(_ENTRY, [])]
-        return [(str(config["input-port-name"]), str(config["output-port-name"])) for config in configs]
+        rows = [(row["config"], str(row["name"])) for row in tree.get(_ENTRY, [])]
+        return {(str(row["input-port-name"]), str(row["output-port-name"])): name for row, name in rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Garbled(f"its connections are not of the model: {error!r}") from None
 
