@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from opusc.cli import terminal
+from opusc.cli.aims import aimed
+from opusc.cli.changes import circuit_of_others, step_text, taken_by
 from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.options import delays, index, part_options, program_options
-from opusc.cli.tables import count, labelled, plural, table
+from opusc.cli.tables import labelled, plural
 from opusc.cli.terminal import UsageError
 from opusc.diagnostics import Diagnostics
 from opusc.diagnostics.suggest import closest
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _TRANSPORTS = ("netconf", "restconf", "scpi", "gnmi", "sonic", "rest")
-_SHOWN = 8  # circuits of a switch that people read
 #: Shows text to people.
 Say = Callable[[str], int]
 
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--take",
         metavar="SWITCH:IN>OUT",
-        type=_taken,
+        type=circuit_of_others,
         action="append",
         default=[],
         help="a circuit of others that may go",
@@ -102,7 +103,7 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     from opusc.control.push import Pusher
 
     with _log(options.log) as record:
-        taken = _taken_by(stations, options.take)
+        taken = taken_by(stations, options.take)
         pusher = Pusher(stations, sessions, _patience(options), taken, record)
         try:
             say = sys.stdout.write if options.format == "text" else _hush
@@ -133,13 +134,12 @@ def _prepared(
     plan: "Plan", options: argparse.Namespace, sink: Diagnostics
 ) -> tuple[list["Step"], list["Station"], dict[int, "Session"]]:
     """What to do, with which switches, over which sessions."""
-    from opusc.cli.planview import chosen_parts
     from opusc.control.access import AccessError, access_from
     from opusc.control.device import Session
-    from opusc.control.goals import part_step, station_of, whole_step
+    from opusc.control.goals import station_of, whole_step
     from opusc.control.opening import MissingClient, opener
     from opusc.control.places import places_of
-    from opusc.plan.configurations import configurations, walk
+    from opusc.plan.configurations import walk
 
     switches = _switches(plan, options.switches)
     places = places_of(plan, switches, options.over, None, sink, offline=options.offline)
@@ -148,18 +148,8 @@ def _prepared(
     stations = [station_of(plan, plan.switches[at], target) for at, (target, _) in sorted(places.items())]
     if options.schedule:
         steps = [whole_step(plan, configuration, stations) for configuration in walk(plan)]
-    elif options.stage is None and options.step is None:
-        whole = [c for c in configurations(plan) if _phase(plan, c.parts) == options.phase]
-        if len(whole) > 1:
-            names = ", ".join(str(number) for number in range(len(whole)))
-            raise UsageError(f"phase `{options.phase}` takes turns: name one with --step, {names}")
-        if not whole:
-            chosen_parts(plan, options.phase, None, None)  # says why
-        steps = [whole_step(plan, whole[0], stations)] if whole else []
     else:
-        parts = [part.index for part in chosen_parts(plan, options.phase, options.stage, options.step)]
-        name = ", ".join(plan.parts[part].name for part in parts)
-        steps = [part_step(plan, name, parts, stations)]
+        steps = aimed(plan, options, stations)
     sessions: dict[int, Session] = {}
     try:
         for station in stations:
@@ -188,10 +178,6 @@ class _Empty:
 
     def close(self) -> None:
         pass
-
-
-def _phase(plan: "Plan", parts: Sequence[int]) -> str:
-    return plan.phases[plan.parts[parts[0]].phase].name
 
 
 def _switches(plan: "Plan", names: Sequence[str]) -> list["Switch"]:
@@ -234,34 +220,10 @@ def _show(plan: "Plan", pusher: "Pusher", steps: Sequence["Step"], say: Say, sin
                 change = change_to(station, here, step.goals[station.switch.index], may_go)
                 rows.append((station, change))
                 held[station.switch.index] = (here - set(change.disconnect)) | set(change.connect)
-        say(_step_text(plan, step, rows))
+        say(step_text(plan, step.name, rows))
     if not sink.has_errors:
         say("nothing was changed: --apply does it\n")
     return not sink.has_errors
-
-
-def _step_text(plan: "Plan", step: "Step", rows: Sequence[tuple["Station", "Change"]]) -> str:
-    from opusc.control.holders import Holders
-
-    head = ("switch", "disconnect", "connect", "keep", "others")
-    cells = [
-        (station.name, *(count(len(pairs)) for pairs in (c.disconnect, c.connect, c.kept, c.foreign)))
-        for station, c in rows
-    ]
-    out = f"step {step.name}\n\n" + table(head, cells, right=range(1, 5)) + "\n"
-    for station, change in rows[:_SHOWN]:
-        lines = [("-", pair) for pair in change.disconnect] + [("+", pair) for pair in change.connect]
-        if not lines:
-            continue
-        holders = Holders(plan, station)
-        cells = [
-            (sign, f"{pair[0]} > {pair[1]}", *map(holders.owner, station.ends(pair))) for sign, pair in lines[:_SHOWN]
-        ]
-        out += table(("", station.name, "from", "to"), cells)
-        out += f"   {len(lines) - _SHOWN:,} more\n\n" if len(lines) > _SHOWN else "\n"
-    if len(rows) > _SHOWN:
-        out += f"{len(rows) - _SHOWN:,} more switches\n\n"
-    return out
 
 
 # --- applying ------------------------------------------------------------------------------------
@@ -352,22 +314,3 @@ def _log(path: str | None) -> Iterator["Record"]:
             file.flush()
 
         yield record
-
-
-def _taken(text: str) -> tuple[str, tuple[str, str]]:
-    switch, colon, pair = text.rpartition(":")
-    ends = pair.split(">")
-    if not colon or len(ends) != 2 or not all((switch.strip(), *(end.strip() for end in ends))):
-        raise argparse.ArgumentTypeError(f"`{text}` should be SWITCH:IN>OUT, for example rails.rail[0]:3>19")
-    return switch.strip(), (ends[0].strip(), ends[1].strip())
-
-
-def _taken_by(stations: Sequence["Station"], given: Sequence[tuple[str, tuple[str, str]]]) -> dict[int, "Held"]:
-    found: dict[int, Held] = {}
-    known = {station.name: station for station in stations}
-    for name, pair in given:
-        if name not in known:
-            raise UsageError(f"--take names no switch of these: `{name}`")
-        station = known[name]
-        found[station.switch.index] = found.get(station.switch.index, frozenset()) | station.canonical([pair])
-    return found

@@ -42,7 +42,7 @@ def tell_readings(plan: Plan, readings: Iterable[Reading], sink: Diagnostics) ->
                 "OPUS746",
                 f"{reading.station.name} holds {what} on ports that the program needs",
                 reading.station.switch.kind.at("address"),
-                "nothing was changed on any switch",
+                "this switch",
                 notes=_circuits(holders, reading.change.blocking),
                 help="if they may go, say so: "
                 + " ".join(f"--take '{reading.station.name}:{a}>{b}'" for a, b in reading.change.blocking[:2]),
