@@ -98,7 +98,7 @@ def _decided(pair: "Pair") -> str:
 
 
 def _plan(choice: "Choice", width: int) -> str:
-    if not choice.variant.packs:
+    if not choice.variant.stated:
         return ""
     return labelled("", f"the plan is that of `{choice.variant.stated}`", width)
 
@@ -110,7 +110,7 @@ def _proof(choice: "Choice", proved: Sequence["Obligation"]) -> str:
     states += "disconnecting first and touching its own circuits only, the last leading back to the first"
     if not count:
         states = "one configuration, which never changes"
-    plan = "; the packed plan, by both checkers" if choice.variant.packs else ""
+    plan = "; its plan, by both checkers" if choice.variant.stated else ""
     order = "; checked: every operation after all that it waits for, the same bytes, every transfer on lit circuits"
     return (states + plan if proved else "nothing") + order
 

@@ -107,6 +107,8 @@ def topology_text(phase: PlannedPhase) -> str:
     text = topology.name
     if topology.dims:
         text += " " + " x ".join(map(str, topology.dims))
+    if topology.one_way:
+        text += ", one way"
     copies = {instances.shape.copies for instances in phase.instances}
     if max(copies, default=1) > 1:
         text += f", {runs(sorted(copies))} copies"

@@ -297,11 +297,13 @@ class TopologySpec(Entity):
 
     `name` is one of ring, chain, pairs, edges, rotor, mesh, hypercube, flattened_butterfly, or the name of a topology
     written in the language. `edges` gives the edges for a group of n vertices, for `pairs` and `edges` with
-    `of`, and for topologies written in the language; it is None for the named ones.
+    `of`, and for topologies written in the language; it is None for the named ones. A `one_way` ring sends to the next
+    domain and hears the previous one on every port.
     """
 
     name: str
     dims: tuple[int, ...] | None = None
+    one_way: bool = False
     edges: EdgeRule | None = field(default=None, compare=False)
 
 

@@ -7,6 +7,7 @@ required, or demanded by whoever first needs it.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from opusc.model.words import APPLIED, ARGUMENTS
 from opusc.structural import Structural
 
 __all__ = [
@@ -107,20 +108,6 @@ class Kind(Structural):
 
 
 TOPOLOGIES = ("ring", "chain", "pairs", "edges", "rotor", "mesh", "hypercube", "flattened_butterfly")
-
-#: The fields of the words that have any: `interleaved { chunks = 2 }`.
-ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "flattened_butterfly": ("dims",),
-    "pairs": ("of",),
-    "edges": ("of",),
-    "interleaved": ("chunks",),
-    "share": ("rail",),
-    "explicit": ("of",),
-    "csv": ("columns",),
-    "trace": ("compute",),
-}
-#: The words that stand before a value: `csv "cabling.csv"`.
-APPLIED = ("csv", "trace")
 
 _TIME = Measure("time", "ms")
 _RATE = Measure("bandwidth", "Gbps")
@@ -362,6 +349,12 @@ _JOB = Kind(
         F("pack", Other("list of phases"), "phases that have ports to themselves: [dp, pp { ports = 1 }]"),
     ),
 )
+_RING = Kind(
+    "ring",
+    "Arguments of the topology.",
+    (F("one_way", _TRUTH, "every port sends to the next domain and hears the previous one", default="false"),),
+    declared=False,
+)
 _BUTTERFLY = Kind(
     "flattened_butterfly",
     "Arguments of the topology.",
@@ -392,6 +385,7 @@ KINDS: dict[str, Kind] = {
         _PHASE,
         _NETWORK,
         _TOPOLOGY,
+        _RING,
         _BUTTERFLY,
         Kind("pod", "Cubes of TPUs.", (), later=_LATER_PODS),
         Kind("slice", "A part of a pod.", (), later=_LATER_PODS),

@@ -40,8 +40,14 @@ def _named(ev: Evaluator, word: Applied) -> TopologySpec | None:
         dims = Reader(ev, word.block, "flattened_butterfly").counts("dims", Count())
         if dims is None:
             return None
+    one_way = False
+    if "one_way" in given and word.block is not None:
+        stated = Reader(ev, word.block, "ring").truth("one_way")
+        if stated is None:
+            return None
+        one_way = stated
     edges = _edge_rule(ev, word.word, given["of"].value) if "of" in given else None
-    return TopologySpec(name=word.word, dims=dims, edges=edges, span=word.span, spans=spans)
+    return TopologySpec(name=word.word, dims=dims, one_way=one_way, edges=edges, span=word.span, spans=spans)
 
 
 def _edge_rule(ev: Evaluator, name: str, bound: Bound) -> EdgeRule:

@@ -52,12 +52,15 @@ def shape(phase: PhaseSpec, n: int, ports: PortModel, sink: Diagnostics) -> Shap
             + (", or fewer planes" if len(set(ports.planes)) > 1 else ""),
         )
         return None
+    if topology.one_way and (not ports.independent or phase.traffic is Traffic.POINT_TO_POINT):
+        _refuse_one_way(phase, ports, sink)
+        return None
     if topology.edges is not None:
         edges = [(edge.tail, edge.head) for edge in topology.edges(n)]
         return _explicit(phase, n, edges, ports, sink)
     match topology.name:
         case "ring":
-            return _ring(n, ports, both_ways=phase.traffic is Traffic.POINT_TO_POINT)
+            return _ring(n, ports, both_ways=phase.traffic is Traffic.POINT_TO_POINT, one_way=topology.one_way)
         case "chain":
             return _chain(n, ports)
         case "pairs":
@@ -74,7 +77,19 @@ def shape(phase: PhaseSpec, n: int, ports: PortModel, sink: Diagnostics) -> Shap
 # --- ring and chain ------------------------------------------------------------------------------
 
 
-def _ring(n: int, ports: PortModel, *, both_ways: bool) -> Shape:
+def _refuse_one_way(phase: PhaseSpec, ports: PortModel, sink: Diagnostics) -> None:
+    paired = not ports.independent
+    why = "a port hears whom it sends to" if paired else "messages between neighbours go both ways"
+    sink.error(
+        "OPUS401",
+        f"no one-way ring for phase `{phase.name}`: {why}",
+        phase.topology.at("one_way"),
+        "one way",
+        help="leave `one_way` out" + ("; or `peers = independent`, where the NIC can" if paired else ""),
+    )
+
+
+def _ring(n: int, ports: PortModel, *, both_ways: bool, one_way: bool = False) -> Shape:
     whole = Digit(1, n)
     cycles, matches = ports.cycle_slots(), ports.match_slots()
     if ports.independent:
@@ -82,7 +97,7 @@ def _ring(n: int, ports: PortModel, *, both_ways: bool) -> Shape:
         if n == 2:
             link = (Round(whole, 0), Directions.BOTH) if both_ways else (turn, Directions.FORWARD)
             return _repeated(n, [link], matches)
-        if len(matches) > 1 or both_ways:
+        if both_ways or (len(matches) > 1 and not one_way):
             return _repeated(n, [(turn, Directions.FORWARD), (turn, Directions.BACKWARD)], matches)
         return _repeated(n, [(turn, Directions.FORWARD)], matches)
     if cycles:

@@ -71,8 +71,18 @@ def _batching(trial: Trial, search: "Search") -> list[Trial]:
     return [replace(trial, order=replace(trial.order, batch=n)) for n in ((1, 4) if search.coarse else (1, 2, 3, 4, 8))]
 
 
+def _turning(trial: Trial, search: "Search") -> list[Trial]:
+    return _alike(trial, search, lambda variant: variant.stated_packing)
+
+
 def _packing(trial: Trial, search: "Search") -> list[Trial]:
-    return [replace(trial, variant=number) for number in range(len(search.variants))]
+    return _alike(trial, search, lambda variant: variant.one_way)
+
+
+def _alike(trial: Trial, search: "Search", of: Callable[[Variant], object]) -> list[Trial]:
+    """The variants that are like the trial's in this, the plainest first."""
+    own = of(search.variants[trial.variant])
+    return [replace(trial, variant=number) for number, variant in enumerate(search.variants) if of(variant) == own]
 
 
 IDEAS: tuple[Idea, ...] = (
@@ -82,6 +92,7 @@ IDEAS: tuple[Idea, ...] = (
     Idea("hand-back", "hand gradients back before they are reduced", _handing),
     Idea("hold", "hold the first reductions of stage 0 back", _holding),
     Idea("batch", "reduce several layers together", _batching),
+    Idea("one-way", "send the same way round on every port of a ring", _turning),
     Idea("pack", "give phases ports to themselves", _packing),
 )
 
@@ -193,7 +204,7 @@ class Search:
         for _ in range(_ROUNDS):
             before = best
             for idea in IDEAS:
-                if idea.name != "pack":
+                if idea.name not in ("pack", "one-way"):
                     best = min([best, *idea.values(best, self)], key=lambda t: self._score(t, delay))
             if best == before:
                 break

@@ -7,6 +7,7 @@ another. Splits that give every phase what another split gives it are tried once
 from collections.abc import Iterator
 from itertools import combinations, product
 
+from opusc.model.entities import Optics, Peers, Traffic
 from opusc.schedule.variants import Pack, Variant, packed
 
 __all__ = ["Refused", "layouts", "sharing"]
@@ -24,16 +25,41 @@ def layouts(base: Variant) -> tuple[list[Variant], list[Refused]]:
     if base.packs or base.fixed:
         return found, refused
     known = {_key(base)}
+
+    def add(variant: Variant | tuple[str, ...]) -> None:
+        if isinstance(variant, Variant) and (key := _key(variant)) not in known and len(found) < _MOST_VARIANTS:
+            known.add(key)
+            found.append(variant)
+
+    rings = _rings(base)
+    if rings:
+        add(packed(base, {}, one_way=rings))
     for names, static in _sets(base):
         made = packed(base, dict.fromkeys(names), static=static)
         if not isinstance(made, Variant):
             refused.append(("all phases" if static else ", ".join(names), made))
             continue
-        for variant in (made, *_splits(base, made, names, static)):
-            if (key := _key(variant)) not in known and len(found) < _MOST_VARIANTS:
-                known.add(key)
-                found.append(variant)
+        for wanted in ({}, *_splits(base, made, names)):
+            pack = wanted or dict.fromkeys(names)
+            add(packed(base, pack, static=static) if wanted else made)
+            if rings:
+                add(packed(base, pack, static=static, one_way=rings))
     return found, refused
+
+
+def _rings(base: Variant) -> tuple[str, ...]:
+    """Reductions over rings that could run one way on every port, where a port need not hear whom it sends to."""
+    nic = base.plan.model.cluster.rail_nic
+    if nic.optics is not Optics.DUPLEX or nic.peers is not Peers.INDEPENDENT or nic.ports < 2:
+        return ()
+    return tuple(
+        p.name
+        for p in base.plan.phases
+        if p.instances
+        and p.spec.topology.name == "ring"
+        and p.spec.traffic is Traffic.REDUCTION
+        and not p.spec.topology.one_way
+    )
 
 
 def sharing(base: Variant) -> list[tuple[str, ...]]:
@@ -55,7 +81,7 @@ def _sets(base: Variant) -> Iterator[tuple[tuple[str, ...], bool]]:
     yield (), True
 
 
-def _splits(base: Variant, made: Variant, names: tuple[str, ...], static: bool) -> Iterator[Variant]:
+def _splits(base: Variant, made: Variant, names: tuple[str, ...]) -> Iterator[Pack]:
     """The same phases with the ports split in other ways, all ports given away."""
     phases = [p for p in made.plan.phases if p.name in (names or made.packs)]
     total = base.plan.model.cluster.rail_nic.ports
@@ -63,13 +89,17 @@ def _splits(base: Variant, made: Variant, names: tuple[str, ...], static: bool) 
         return
     for counts in product(range(1, total), repeat=len(phases)):
         if sum(counts) == total:
-            wanted: Pack = {phase.name: count for phase, count in zip(phases, counts, strict=True)}
-            other = packed(base, wanted, static=static)
-            if isinstance(other, Variant):
-                yield other
+            yield {phase.name: count for phase, count in zip(phases, counts, strict=True)}
 
 
 def _key(variant: Variant) -> object:
     """What makes a difference: the steps and copies of each phase, and what takes turns."""
-    phases = tuple((p.step_count, min((i.shape.copies for i in p.instances), default=0)) for p in variant.plan.phases)
+    phases = tuple(
+        (
+            p.spec.topology.one_way and len(p.ports) > 1,
+            p.step_count,
+            min((i.shape.copies for i in p.instances), default=0),
+        )
+        for p in variant.plan.phases
+    )
     return phases, tuple(sharing(variant))

@@ -4,7 +4,7 @@ All ways of a job do the same operations. `links`, the iteration with every link
 take turns, each of which has all ports: packing is an answer to switching, so what it costs counts as overhead.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -68,11 +68,23 @@ class Variant:
 
     @property
     def stated(self) -> str:
-        """What a program says to have this plan; "" where nothing is packed."""
+        """What a program says to have this plan; "" where phases take turns as they are written."""
+        job = self.plan.model.job
+        rings = [f"phase {p.name} {{ topology = ring {{ one_way = true }} }}" for p in job.phases if p.topology.one_way]
+        return ", ".join([*rings, *([self.stated_packing] if self.stated_packing else [])])
+
+    @property
+    def stated_packing(self) -> str:
+        """The part of it that packs."""
         job = self.plan.model.job
         phases = [p.phase if p.ports is None else f"{p.phase} {{ ports = {p.ports} }}" for p in job.pack]
         static = ["policy = static"] if job.policy == "static" else []
         return ", ".join([*static, *([f"pack = [{', '.join(phases)}]"] if phases else [])])
+
+    @property
+    def one_way(self) -> tuple[str, ...]:
+        """The phases whose rings run one way on every port."""
+        return tuple(phase.name for phase in self.plan.phases if phase.spec.topology.one_way)
 
     @property
     def fixed(self) -> bool:
@@ -90,8 +102,9 @@ class Variant:
         return simulate(self.base.program, ALL_LINKS, record=True)
 
     def reference(self, workload: Workload) -> Result:
-        """An iteration with every link present in another order."""
-        return simulate(self.base.lower(workload), ALL_LINKS)
+        """An iteration with every link present in another order; at the rates of one-way rings, if those are faster."""
+        settings = (self.base, self.setting) if self.one_way else (self.base,)
+        return min((simulate(s.lower(workload), ALL_LINKS) for s in settings), key=lambda result: result.iteration)
 
     def run(self, program: Program, policy: Policy, delay: int, *, record: bool = False) -> Result | None:
         """An iteration on these circuits; None where a pipeline cannot turn round in time."""
@@ -133,9 +146,12 @@ def variant_of(plan: Plan, sink: Diagnostics, make: Make = setting) -> Variant |
     return None if base is None else _packed(plan, base, sink, make)
 
 
-def packed(of: Variant, pack: Pack, *, static: bool = False) -> Variant | tuple[str, ...]:
-    """The same job with these phases packed (`static`: all others too, and no change at all); or why it cannot be."""
-    made = _planned(of.plan, pack, "static" if static else of.plan.model.job.policy)
+def packed(
+    of: Variant, pack: Pack, *, static: bool = False, one_way: Collection[str] = ()
+) -> Variant | tuple[str, ...]:
+    """The same job with these phases packed (`static`: all others too, and no change at all) and the rings of those
+    phases one way; or why it cannot be."""
+    made = _planned(of.plan, pack, "static" if static else of.plan.model.job.policy, one_way)
     if not isinstance(made, Plan):
         return made
     sink = Diagnostics()
@@ -143,11 +159,14 @@ def packed(of: Variant, pack: Pack, *, static: bool = False) -> Variant | tuple[
     return found if found is not None else tuple(d.message for d in sink)
 
 
-def _planned(plan: Plan, wanted: Pack, policy: str | None) -> Plan | tuple[str, ...]:
+def _planned(plan: Plan, wanted: Pack, policy: str | None, one_way: Collection[str] = ()) -> Plan | tuple[str, ...]:
     job = plan.model.job
+    phases = tuple(
+        replace(p, topology=replace(p.topology, one_way=True)) if p.name in one_way else p for p in job.phases
+    )
     pack = tuple(Packed(phase=name, ports=ports, span=job.span) for name, ports in wanted.items())
     sink = Diagnostics()
-    made = build_plan(replace(plan.model, job=replace(job, pack=pack, policy=policy)), sink)
+    made = build_plan(replace(plan.model, job=replace(job, pack=pack, policy=policy, phases=phases)), sink)
     return made if made is not None else tuple(note for d in sink for note in (d.notes or (d.message,)))
 
 

@@ -178,7 +178,8 @@ def graph_of(world: World, phase: PhaseSpec, n: int, ports: tuple[int, ...]) -> 
     fabric, topology = world.job.fabric, phase.topology
     nic = fabric.cluster.rail_nic
     sided = nic.optics is Optics.BIDI and fabric.rails[0].switches[0].matrix is Matrix.CROSSBAR
-    one_way = world.independent and len(ports) == 1 and phase.traffic is not Traffic.POINT_TO_POINT
+    single = len(ports) == 1 or topology.one_way
+    one_way = world.independent and single and phase.traffic is not Traffic.POINT_TO_POINT
     stated = edge_list(phase, n)
     arcs = None
     if stated is not None:

@@ -182,8 +182,10 @@ def _rounds(number: Round) -> tuple[Statement, ...]:
 
 
 def _one_way(phase: PlannedPhase, ports: PortModel) -> bool:
-    """One independent port holds a ring in one direction, which is all that a reduction needs."""
-    return ports.independent and len(phase.ports) == 1 and phase.spec.traffic is not Traffic.POINT_TO_POINT
+    """One independent port holds a ring in one direction, which is all that a reduction needs; and more where the
+    program says so."""
+    alone = len(phase.ports) == 1 or phase.spec.topology.one_way
+    return ports.independent and alone and phase.spec.traffic is not Traffic.POINT_TO_POINT
 
 
 def _by_digit(named: Sequence[Link]) -> dict[Digit, list[Neighbour]]:

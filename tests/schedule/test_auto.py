@@ -33,6 +33,7 @@ def test_the_tables_of_the_documentation_are_these() -> None:
     page = (beaten.DATA.parents[2] / "docs" / "time-model.md").read_text()
     assert "\n".join(beaten.iterations()) in page
     assert "\n".join(beaten.gains()) in page
+    assert "\n".join(beaten.one_way()) in page
     assert all(f"| {idea.name} | " in page for idea in IDEAS)
 
 
@@ -108,3 +109,22 @@ def test_packing_is_measured_where_ports_suffice() -> None:
     assert {o.method for o in prove(slow, search.variants[0].plan, sink)} >= {"symbolic", "compared", "checked"}
     assert list(sink) == []
     assert beaten.search("fig13").refused[0][0] == "dp, pp", "two ports hold one of them"
+
+
+def test_rings_lead_one_way_where_peers_allow() -> None:
+    """Both ports send to the next domain: twice the rate, proved by both opinions, and shorter than all links."""
+    tried = beaten.search("fig12", peers="independent")
+    stated = [variant.stated for variant in tried.variants]
+    assert stated == ["", "phase dp { topology = ring { one_way = true } }", "pack = [dp, pp]"]
+    assert [v.setting.rates.ring_rate // 2**30 for v in tried.variants] == [50, 100, 50]
+    choice = tried.choose(100 * MILLISECOND)
+    assert choice.variant.one_way == ("dp",)
+    assert choice.result.iteration < beaten.rows()[2].choice.result.iteration
+    assert choice.result.iteration >= choice.reference
+    sink = Diagnostics()
+    assert {o.method for o in prove(choice, tried.variants[0].plan, sink)} >= {"symbolic", "compared", "checked"}
+    assert list(sink) == []
+    found = {f.idea.name: f for f in choice.findings}
+    assert found["one-way"].chosen
+    assert found["one-way"].last > 0
+    assert not found["pack"].chosen

@@ -14,7 +14,19 @@ from opusc.diagnostics import Diagnostics
 from opusc.model.entities import Matrix, SwitchKind
 from opusc.plan.neighbours import Rotation, Table
 from opusc.plan.parts import Wiring, circuits_and_parts, exclusions
-from opusc.plan.plan import Cabling, Circuits, Instances, Int32, Link, Plan, PlannedPhase, Relays, Routes, Scoping
+from opusc.plan.plan import (
+    Cabling,
+    Circuits,
+    Directions,
+    Instances,
+    Int32,
+    Link,
+    Plan,
+    PlannedPhase,
+    Relays,
+    Routes,
+    Scoping,
+)
 from opusc.verify.finding import CLASH, EXCLUSION, FORMULA, PORT, REALISATION
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -425,6 +437,17 @@ def listed_ring_split(plan: Plan, number: int) -> Plan | None:
     return reshaped(plan, lambda p: p.spec.topology.name == "ring", change)
 
 
+def copy_turned(plan: Plan, number: int) -> Plan | None:
+    """One of several one-way rings goes the other way round."""
+
+    def change(link: Link, n: int) -> Link | None:
+        if isinstance(link.neighbour, Rotation) and link.copy == 1 and link.directions is Directions.FORWARD and n > 2:
+            return replace(link, directions=Directions.BACKWARD)
+        return None
+
+    return reshaped(plan, lambda p: p.spec.topology.one_way, change)
+
+
 def step_repeated(plan: Plan, number: int) -> Plan | None:
     """A phase of several steps holds its first step twice, and never its last."""
     for p in plan.phases:
@@ -523,6 +546,7 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
     "circuits exchanged": (exchanged, {REALISATION}),
     "ring split into two": (ring_split, {REALISATION, FORMULA}),
     "ring split into pairs": (listed_ring_split, {REALISATION, FORMULA}),
+    "one-way ring turned": (copy_turned, {REALISATION, FORMULA}),
     "circuit dropped": (dropped, {REALISATION}),
     "circuit doubled": (doubled, {CLASH}),
     "circuit in the wrong part": (in_wrong_part, {REALISATION, CLASH}),

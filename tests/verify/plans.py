@@ -110,6 +110,13 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "packed, a way at a time": lambda: make_plan(
         nodes=16, gpus=1, peers=Peers.INDEPENDENT, dp=4, pp=4, pack={"dp": None, "pp": None}
     ),
+    "one-way rings": lambda: make_plan(
+        nodes=16, gpus=1, ports=3, peers=Peers.INDEPENDENT, dp=4, pp=4,
+        phases=(
+            phase("dp", ("dp",), "ring", one_way=True),
+            phase("pp", ("pp",), "chain", Traffic.POINT_TO_POINT),
+        ),
+    ),
     "static": lambda: make_plan(
         nodes=16, gpus=1, ports=4, dp=4, pp=4, optics=Optics.BIDI, radix=64, policy="static"
     ),
