@@ -23,6 +23,7 @@ COMMANDS = {
     "plot": "draw the results of a sweep",
     "graph": "draw a fabric, or the circuits of a part",
     "push": "bring the switches to a phase, all of them or none",
+    "serve": "the controller of a running job",
     "plan-change": "from what switches hold to what a program wants",
     "verify-cabling": "compare cabling as built with the program's",
     "schema": "JSON Schema of what opusc writes",

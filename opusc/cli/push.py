@@ -13,22 +13,20 @@ from opusc.cli import terminal
 from opusc.cli.aims import aimed
 from opusc.cli.changes import circuit_of_others, step_text, taken_by
 from opusc.cli.compiling import Messages, compile_one, reported
-from opusc.cli.options import delays, index, part_options, program_options
+from opusc.cli.options import index, part_options, program_options
+from opusc.cli.reaching import reached, reaching_options
 from opusc.cli.tables import labelled, plural
 from opusc.cli.terminal import UsageError
 from opusc.diagnostics import Diagnostics
-from opusc.diagnostics.suggest import closest
 
 if TYPE_CHECKING:
     from opusc.control.change import Change, Station
-    from opusc.control.device import Held, Patience, Session
     from opusc.control.goals import Step
     from opusc.control.push import Pusher, Record, StepResult
-    from opusc.plan.plan import Plan, Switch
+    from opusc.plan.plan import Plan
 
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
-_TRANSPORTS = ("netconf", "restconf", "scpi", "gnmi", "sonic", "rest")
 #: Shows text to people.
 Say = Callable[[str], int]
 
@@ -62,10 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--apply", action="store_true", help="change the switches")
     parser.add_argument("--offline", action="store_true", help="ask no switch: take them as empty, and show the change")
     parser.add_argument(
-        "--switch", dest="switches", metavar="NAME", action="append", default=[], help="only this switch; several times"
-    )
-    parser.add_argument("--over", choices=_TRANSPORTS, help="what the switches speak (default: by their driver)")
-    parser.add_argument(
         "--take",
         metavar="SWITCH:IN>OUT",
         type=circuit_of_others,
@@ -73,13 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a circuit of others that may go",
     )
-    parser.add_argument("--user", metavar="NAME", help="who logs in (default: OPUSC_USER)")
-    parser.add_argument("--ca", metavar="FILE", help="authorities that certificates are verified with")
-    parser.add_argument("--known-hosts", metavar="FILE", help="host keys (default: ~/.ssh/known_hosts)")
-    parser.add_argument("--insecure", action="store_true", help="believe any host key and certificate")
-    parser.add_argument(
-        "--timeout", metavar="TIME", type=delays, help="for a connection and for each answer (default: 10s)"
-    )
+    reaching_options(parser)
     parser.add_argument("--log", metavar="FILE", help="append what is done, a JSON line each")
     program_options(parser)
 
@@ -94,17 +82,16 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     if outcome.compilation is None:
         return outcome.code
     plan, sink = outcome.compilation.plan, Diagnostics()
-    steps, stations, sessions = _prepared(plan, options, sink)
+    stations, sessions, patience = reached(plan, options, sink, offline=options.offline)
     if sink.has_errors:
         messages.add(list(sink))
         return 1
-    if not steps:
-        raise UsageError("nothing to do: no switch of these has circuits of this phase")
+    steps = _steps(plan, options, stations)
     from opusc.control.push import Pusher
 
     with _log(options.log) as record:
         taken = taken_by(stations, options.take)
-        pusher = Pusher(stations, sessions, _patience(options), taken, record)
+        pusher = Pusher(stations, sessions, patience, taken, record)
         try:
             say = sys.stdout.write if options.format == "text" else _hush
             if options.apply:
@@ -130,73 +117,19 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--offline asks no switch, so that nothing can be applied")
 
 
-def _prepared(
-    plan: "Plan", options: argparse.Namespace, sink: Diagnostics
-) -> tuple[list["Step"], list["Station"], dict[int, "Session"]]:
-    """What to do, with which switches, over which sessions."""
-    from opusc.control.access import AccessError, access_from
-    from opusc.control.device import Session
-    from opusc.control.goals import station_of, whole_step
-    from opusc.control.opening import MissingClient, opener
-    from opusc.control.places import places_of
+def _steps(plan: "Plan", options: argparse.Namespace, stations: Sequence["Station"]) -> list["Step"]:
+    """What to do, one configuration after another."""
+    from opusc.control.goals import whole_step
     from opusc.plan.configurations import walk
 
-    switches = _switches(plan, options.switches)
-    places = places_of(plan, switches, options.over, None, sink, offline=options.offline)
-    if sink.has_errors:
-        return [], [], {}
-    stations = [station_of(plan, plan.switches[at], target) for at, (target, _) in sorted(places.items())]
     if options.schedule:
         steps = [whole_step(plan, configuration, stations) for configuration in walk(plan)]
     else:
         steps = aimed(plan, options, stations)
-    sessions: dict[int, Session] = {}
-    try:
-        for station in stations:
-            place = places[station.switch.index][1]
-            if options.offline or place is None:
-                sessions[station.switch.index] = Session(_Empty, _patience(options))
-                continue
-            access = access_from(
-                place.host, user=options.user, ca=options.ca, known_hosts=options.known_hosts, insecure=options.insecure
-            )
-            reply = _patience(options).reply
-            sessions[station.switch.index] = Session(opener(station.switch, place, access, reply), _patience(options))
-    except (AccessError, MissingClient) as error:
-        raise UsageError(str(error)) from error
-    return [step for step in steps if step.goals], stations, sessions
-
-
-class _Empty:
-    """A switch that is not asked: it holds nothing."""
-
-    def read(self) -> "Held":
-        return frozenset()
-
-    def change(self, disconnect: object, connect: object) -> None:
-        raise AssertionError("nothing is applied offline")
-
-    def close(self) -> None:
-        pass
-
-
-def _switches(plan: "Plan", names: Sequence[str]) -> list["Switch"]:
-    known = {switch.name: switch for switch in plan.switches}
-    for name in names:
-        if name not in known:
-            meant = closest(name, list(known))
-            hint = f"did you mean `{meant}`?" if meant else f"there are {', '.join(list(known)[:4])}"
-            raise UsageError(f"the fabric has no switch `{name}`; {hint}")
-    return [switch for name, switch in known.items() if not names or name in names]
-
-
-def _patience(options: argparse.Namespace) -> "Patience":
-    from opusc.control.device import Patience
-
-    if not options.timeout:
-        return Patience()
-    reply = max(options.timeout[0] // 10**9, 1)
-    return Patience(reply=reply, reconnect=6 * reply)
+    found = [step for step in steps if step.goals]
+    if not found:
+        raise UsageError("nothing to do: no switch of these has circuits of this phase")
+    return found
 
 
 # --- showing -------------------------------------------------------------------------------------
