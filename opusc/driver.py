@@ -22,11 +22,12 @@ from opusc.source import Source
 if TYPE_CHECKING:
     from opusc.plan.plan import Plan
     from opusc.schedule.auto import Choice
+    from opusc.schedule.requirements import Held
     from opusc.verify import Report
 
 __all__ = ["STAGES", "Compilation", "check", "compile", "compile_file", "compile_source", "decode", "guarded", "read"]
 
-STAGES = ("syntax", "model", "plan", "choice", "proof")
+STAGES = ("syntax", "model", "plan", "choice", "proof", "requirements")
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ _LONGEST = 16 << 20  # bytes read of a program; the parser refuses less than tha
 @dataclass(frozen=True)
 class Compilation:
     """What a run made. `diagnostics` holds warnings only; `seconds` says how long each stage took. `choice` is what
-    `policy = auto` chose, where there was anything to choose."""
+    `policy = auto` chose, where there was anything to choose; `held` are the requirements on the plan that hold."""
 
     source: Source
     plan: "Plan"
@@ -44,6 +45,7 @@ class Compilation:
     diagnostics: Diagnostics
     seconds: Mapping[str, float]
     choice: "Choice | None" = None
+    held: "tuple[Held, ...]" = ()
 
 
 def compile_source(
@@ -53,9 +55,10 @@ def compile_source(
     entering: Callable[[str], None] = lambda stage: None,
     *,
     choosing: bool = True,
+    deciding: bool = True,
 ) -> Compilation:
     """Compile a text. `use` reads below `root`; `entering` is told each stage before it runs. Without `choosing`
-    `policy = auto` is left open: phases take turns.
+    `policy = auto` is left open: phases take turns. Without `deciding` requirements on the plan are left to the caller.
 
     Raises CompileError.
     """
@@ -94,7 +97,13 @@ def compile_source(
         from opusc.verify import verify
 
         report = verify(plan, sink)
-    return Compilation(source, plan, report, sink, seconds, choice)
+    held: tuple[Held, ...] = ()
+    with stage("requirements"):
+        if deciding and any(requirement.decide is not None for requirement in model.requirements):
+            from opusc.schedule.requirements import decide
+
+            held = decide(plan, sink)
+    return Compilation(source, plan, report, sink, seconds, choice, held)
 
 
 def compile_file(

@@ -14,6 +14,7 @@ from opusc.cli import terminal
 from opusc.cli.choosing import outline
 from opusc.cli.compiling import Messages, compile_one, exit_code
 from opusc.cli.options import program_options, size_in_bytes
+from opusc.cli.requiring import held
 from opusc.cli.summary import describe, notes
 from opusc.cli.tables import labelled, plural, size
 from opusc.cli.terminal import UsageError
@@ -99,6 +100,7 @@ def report(compilation: Compilation, place: Path, written: Sequence[Written], wi
     out = describe(compilation.plan, width) + "\n" + notes(compilation.plan, width)
     if compilation.choice is not None:
         out += outline(compilation.choice, width)
+    out += held(compilation.held, width)
     for at, line in enumerate(compilation.report.summary):
         out += labelled("proved" if at == 0 else "", line, width)
     seconds = compilation.seconds["proof"]

@@ -85,10 +85,11 @@ def compile_one(
     omit: Sequence[str] = (),
     *,
     choosing: bool = True,
+    deciding: bool = True,
 ) -> Outcome:
     """Compile one program and put its messages out, but for warnings whose codes are in `omit`: the caller decides
-    about those, and about `policy = auto` without `choosing`. One that cannot be read gets a complaint, so that others
-    are still done."""
+    about those, about `policy = auto` without `choosing`, and about requirements on the plan without `deciding`. One
+    that cannot be read gets a complaint, so that others are still done."""
     from opusc.driver import STAGES, compile_source
     from opusc.progress import Progress
 
@@ -98,7 +99,8 @@ def compile_one(
     try:
         source = read_program(name, topics)
         with Progress(STAGES).shown() as progress:
-            compilation = compile_source(source, root, dict(options.params), progress.enter, choosing=choosing)
+            settings = dict(options.params)
+            compilation = compile_source(source, root, settings, progress.enter, choosing=choosing, deciding=deciding)
     except CompileError as error:
         messages.add(list(error.diagnostics), cut=error.diagnostics.cut)
         return Outcome(None, exit_code(error))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opusc.cli import terminal
 from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.options import program_options
-from opusc.cli.requiring import NOT_CHECKED, decide, waiting
+from opusc.cli.requiring import held
 from opusc.cli.tables import count, labelled, plural, table
 from opusc.diagnostics import Diagnostics
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _FABRICS = ("photonic", "packet rails", "fat tree")
-_COUNTED = "photonic rails in whole chassis"
 
 
 DESCRIPTION = """\
 Compare power and price of a proved plan's photonic rails with a packet-switched
 rail fabric and a packet-switched fat tree of the same bandwidth, from the
-component figures of the fabric and its switches. Checks `require cost < ...`
-and `require power < ...`. `docs/cost-model.md` has every formula."""
+component figures of the fabric and its switches. Says what `require cost < ...`
+and other requirements on the plan measured. `docs/cost-model.md` has every
+formula."""
 
 EPILOG = """\
 examples:
@@ -51,15 +51,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, messages: Messages) -> int:
-    outcome = compile_one(options.file, options, messages, omit=(NOT_CHECKED,))
+    outcome = compile_one(options.file, options, messages, deciding=False)
     if outcome.compilation is None:
         return outcome.code
     from opusc.driver import guarded
-    from opusc.model.requirements import COSTED
     from opusc.schedule.cost import compare, figures
+    from opusc.schedule.requirements import decide
 
     plan, sink = outcome.compilation.plan, Diagnostics()
-    pending = waiting(outcome.compilation, COSTED, sink)
     known = figures(plan.model.fabric, sink)
     if known is None:
         messages.add(list(sink))
@@ -68,10 +67,9 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
         found = compare(plan, known)
     if options.format == "text":
         sys.stdout.write(_report(plan, known, found, terminal.width()))
-    own = found.whole[0]
-    values = {"cost": own.cost, "power": own.power}
-    words = {"cost": f"cost = {_round(own.cost / 100)} USD", "power": f"power = {_round(own.power / 1000)} W"}
-    decide(pending, values, words, _COUNTED, sink, options.format)
+    kept = decide(plan, sink)
+    if options.format == "text":
+        sys.stdout.write(held(kept, terminal.width()))
     messages.add(list(sink))
     return 1 if sink.has_errors else 0
 

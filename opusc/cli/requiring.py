@@ -13,11 +13,18 @@ from opusc.source import Span
 if TYPE_CHECKING:
     from opusc.driver import Compilation
     from opusc.model.entities import Requirement
+    from opusc.schedule.requirements import Held
 
-__all__ = ["NOT_CHECKED", "decide", "waiting"]
+__all__ = ["NOT_CHECKED", "decide", "held", "waiting"]
 
 #: The warning that a command leaves out for the requirements that it decides itself.
 NOT_CHECKED = "OPUS420"
+
+
+def held(kept: "Sequence[Held]", width: int) -> str:
+    """The requirements on the plan that hold, each with what was measured."""
+    lines = [f"require {requirement.text}: {'; '.join(requirement.measured)}" for requirement in kept]
+    return "".join(labelled("" if at else "held", line, width) for at, line in enumerate(lines))
 
 
 def waiting(compilation: "Compilation", measured: frozenset[str], sink: Diagnostics) -> list["Requirement"]:

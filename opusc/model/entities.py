@@ -11,18 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from opusc.diagnostics import Diagnostics
 from opusc.model.edges import EdgeRule
 from opusc.source import Source, Span
 from opusc.structural import Structural
 
+if TYPE_CHECKING:
+    from opusc.model.components import Components, Fibre, Transceiver
+
 __all__ = [
     "Cable",
     "CablingKind",
     "CablingSpec",
     "Cluster",
-    "Components",
     "Decision",
     "Dialect",
     "Entity",
@@ -139,6 +142,7 @@ class Nic(Entity):
     transceivers: int | None = None
     per_node: bool = False
     on_rail: bool = True
+    transceiver: "Transceiver | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -236,19 +240,7 @@ class RailSpec(Entity):
 
     index: int
     switches: tuple[SwitchKind, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Components(Entity):
-    """What packet-switched fabrics of the same bandwidth are made of; the switch itself holds no transceivers."""
-
-    name: str
-    transceiver_power: int | None = None  # mW
-    transceiver_price: int | None = None  # US cents
-    packet_switch_ports: int | None = None
-    packet_switch_power: int | None = None  # mW
-    packet_switch_price: int | None = None  # US cents
-    both_ends: bool | None = None  # whether transceivers in packet switches are counted too
+    fibre: "Fibre | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -260,7 +252,7 @@ class Fabric(Entity):
     planes: int  # 1: every port of a GPU ends on the same switch; P: port p ends on plane p % P
     blocks: int  # switches of a rail and plane, each taking node_count / blocks consecutive nodes
     cabling: CablingSpec
-    components: Components | None = None
+    components: "Components | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -339,9 +331,9 @@ Decision = Callable[[Mapping[str, Fraction], Diagnostics], str | None]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Requirement(Entity):
-    """A `require` that holds, or one that this version cannot check yet.
+    """A `require` that holds, or that is decided when its results are there (`decide`).
 
-    Those that fail never reach the model: they are errors.
+    Those that fail never reach the model: they are errors. `checked` is False for those that a simulation decides.
     """
 
     text: str  # the condition as written

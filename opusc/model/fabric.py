@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from opusc.diagnostics import Label
 from opusc.model.cabling import cabling
+from opusc.model.components import Fibre
 from opusc.model.entities import CablingKind, CablingSpec, Cluster, Fabric, RailBy, RailSpec, SwitchKind
-from opusc.model.hardware import components, switch
+from opusc.model.hardware import components, fibre, switch
 from opusc.model.loader import FileLoader
 from opusc.model.reader import Reader
 from opusc.model.sweep import placed
@@ -80,7 +81,9 @@ def _fits(reader: Reader, cluster: Cluster, planes: int, blocks: int) -> bool:
 
 def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSpec, ...] | None:
     common = reader.entry("switch")
-    special = _overrides(reader, count, common.value if common else None)
+    own = _overrides(reader, count)
+    special = _changed(own, "switch", common.value if common else None)
+    fibres = _fibres(reader, count, own)
     made: dict[tuple[int, tuple[int, ...]], SwitchKind | None] = {}
     rails = []
     for index in range(count):
@@ -103,7 +106,7 @@ def _rails(reader: Reader, count: int, planes: int, blocks: int) -> tuple[RailSp
             if one is None:
                 return None
             switches.append(one)
-        rails.append(RailSpec(index=index, switches=tuple(switches), span=bound.span))
+        rails.append(RailSpec(index=index, switches=tuple(switches), fibre=fibres[index], span=bound.span))
     return tuple(rails)
 
 
@@ -120,10 +123,35 @@ def _mentions(bound: Bound, name: str) -> bool:
     return name in bound.span.text or (bound.base is not None and _mentions(bound.base, name))
 
 
-def _overrides(reader: Reader, count: int, common: Bound | None) -> dict[int, Bound]:
-    """The switch of each rail that has one of its own."""
+def _fibres(reader: Reader, count: int, own: dict[int, Reader]) -> list[Fibre | None]:
+    """The cables of each rail; those of rails that are written in one place are read once."""
+    common = reader.entry("fibre")
+    special = _changed(own, "fibre", common.value if common else None)
+    made: dict[int, Fibre | None] = {}
+    found: list[Fibre | None] = []
+    for index in range(count):
+        bound = special.get(index) or (common.value if common else None)
+        if bound is not None and id(bound) not in made:
+            inner = reader.as_block("fibre", bound, "fibre")
+            made[id(bound)] = fibre(inner) if inner else None
+        found.append(made[id(bound)] if bound is not None else None)
+    return found
+
+
+def _changed(own: dict[int, Reader], field: str, common: Bound | None) -> dict[int, Bound]:
+    """A field of each rail that states one of its own: a record changes the fabric's, anything else replaces it."""
     found: dict[int, Bound] = {}
     changed: dict[int, Bound] = {}
+    for index, inner in own.items():
+        stated = inner.entry(field)
+        if stated is not None:
+            found[index] = changed.setdefault(id(inner), replace(stated.value, base=common))
+    return found
+
+
+def _overrides(reader: Reader, count: int) -> dict[int, Reader]:
+    """What `rail[...] = { ... }` says, of each rail that has one."""
+    found: dict[int, Reader] = {}
     where: dict[int, Entry] = {}
     for entry in reader.all("rail"):
         if entry.selection is None:
@@ -136,6 +164,7 @@ def _overrides(reader: Reader, count: int, common: Bound | None) -> dict[int, Bo
                     help="for example `rail[0..3] = { ... }`",
                 )
             continue
+        inner = reader.as_block("rail", entry.value, "rail")
         for index in reader.as_indices("rail", entry.selection) or ():
             if not 0 <= index < count:
                 reader.ev.sink.error(
@@ -152,11 +181,8 @@ def _overrides(reader: Reader, count: int, common: Bound | None) -> dict[int, Bo
                 )  # fmt: skip
                 break
             where[index] = entry
-            inner = reader.as_block("rail", entry.value, "rail")
-            own = inner.entry("switch") if inner else None
-            if own is not None:
-                # A record changes the fabric's switch; anything else replaces it.
-                found[index] = changed.setdefault(id(entry), replace(own.value, base=common))
+            if inner is not None:
+                found[index] = inner
     return found
 
 

@@ -1,12 +1,22 @@
 """Switches, GPUs, NICs, clusters and neural networks: blocks to entities."""
 
 from opusc.diagnostics import Label
-from opusc.model.entities import Cluster, Components, Gpu, Matrix, NeuralNetwork, Nic, Optics, Peers, SwitchKind
+from opusc.model.components import Components, Fibre, Transceiver
+from opusc.model.entities import (
+    Cluster,
+    Gpu,
+    Matrix,
+    NeuralNetwork,
+    Nic,
+    Optics,
+    Peers,
+    SwitchKind,
+)
 from opusc.model.reader import Reader
 from opusc.model.values import Bound, Scope
 from opusc.source import Span
 
-__all__ = ["cluster", "components", "network", "switch"]
+__all__ = ["cluster", "components", "fibre", "network", "switch"]
 
 MOST_GPUS = 4 * 1024 * 1024
 
@@ -97,6 +107,33 @@ def components(reader: Reader) -> Components:
     )
 
 
+def transceiver(reader: Reader) -> Transceiver:
+    return Transceiver(
+        name=reader.block.name or "transceiver",
+        transmit_power=reader.measure("transmit_power"),
+        sensitivity=reader.measure("sensitivity"),
+        circulator_loss=reader.measure("circulator_loss"),
+        span=reader.block.span,
+        spans=reader.spans(),
+    )
+
+
+def fibre(reader: Reader) -> Fibre:
+    connectors = reader.count("connectors")
+    return Fibre(
+        name=reader.block.name or "fibre",
+        length=reader.measure("length"),
+        loss=reader.measure("loss"),
+        connectors=2 if connectors is None else connectors,
+        connector_loss=reader.measure("connector_loss"),
+        patch_panels=reader.count("patch_panels"),
+        patch_panel_loss=reader.measure("patch_panel_loss"),
+        delay=reader.measure("delay"),
+        span=reader.block.span,
+        spans=reader.spans(),
+    )
+
+
 def gpu(reader: Reader) -> Gpu:
     return Gpu(
         name=reader.block.name,
@@ -129,6 +166,7 @@ def nic(reader: Reader, role: str, span: Span) -> Nic | None:
     ports, rate, optics = reader.count("ports"), reader.measure("rate"), reader.choice("optics")
     peers, per, rail = reader.choice("peers"), reader.choice("per"), reader.choice("rail")
     transceivers = reader.count("transceivers")
+    optical = reader.sub("transceiver", "transceiver")
     if rail is None and reader.absent("optics"):
         reader.ev.sink.error(
             "OPUS209", "a NIC on the rails states its `optics`", reader.block.span, "`optics` is missing",
@@ -161,6 +199,7 @@ def nic(reader: Reader, role: str, span: Span) -> Nic | None:
         transceivers=transceivers,
         per_node=per is not None and per.word == "node",
         on_rail=rail is None,
+        transceiver=transceiver(optical) if optical else None,
         span=span,
         spans=reader.spans(),
     )

@@ -34,7 +34,7 @@ _ENUMERATIONS = {
 #: A unit of each dimension, for messages.
 _EXAMPLES = {
     "ratio": "%", "size": "GB", "time": "ms", "bandwidth": "Gbps", "compute_rate": "TFLOPS", "power": "W",
-    "money": "USD", "loss": "dB", "level": "dBm",
+    "money": "USD", "loss": "dB", "level": "dBm", "length": "m", "loss_per_length": "dB/km", "delay_per_length": "ns/m",
 }  # fmt: skip
 _PARAMETER_TYPES = ("count", "number", "text", "truth", *(d.replace(" ", "_") for d in DIMENSIONS), *_ENUMERATIONS)
 

@@ -163,9 +163,9 @@ def _sum_dimension(operator: str, left: Value, right: Value, a: Dimension, b: Di
             return a
         if operator == "-":
             return DIMENSIONS["loss"]
-    if a.logarithm == "level" and b.logarithm == "loss":
+    if a.logarithm == "level" and b == DIMENSIONS["loss"]:
         return a
-    if operator == "+" and a.logarithm == "loss" and b.logarithm == "level":
+    if operator == "+" and a == DIMENSIONS["loss"] and b.logarithm == "level":
         return b
     raise Unfit(f"`{operator}` does not go with {kind_of(left)} and {kind_of(right)}")
 

@@ -202,6 +202,8 @@ class Reader:
         exact = value.value
         if type_.dimension in ("bandwidth", "compute rate"):
             exact *= 10**12  # per second, not per picosecond
+        if type_.dimension in ("loss per length", "delay per length"):
+            exact *= 10**6  # per kilometre, not per millimetre
         exact /= type_.per
         if exact.denominator != 1:
             self.ev.sink.error("OPUS204", f"`{name}` is no whole number of base units", span, str(value))

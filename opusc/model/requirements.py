@@ -1,11 +1,13 @@
 """`require`: conditions that hold, fail, or wait for what this version cannot compute.
 
-A condition over parameters and fields is decided here. One that names a result of the time or cost model is
-checked for its units and kept as "not checked", with a function that decides it once the result is there.
+A condition over parameters and fields is decided here. One that names a result is checked for its units and kept with a
+function that decides it once the result is there: as soon as there is a plan, where the plan alone gives the result
+(`PLANNED`); where the time model does, it is "not checked" until `opusc simulate` decides it.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 
 from opusc.diagnostics import Diagnostics, Edit
@@ -17,7 +19,7 @@ from opusc.model.values import Block, Builtin, Function, Module, Scope, Thunk, V
 from opusc.source import Span
 from opusc.syntax import tree
 
-__all__ = ["COSTED", "MEASURED", "SIMULATED", "requirement"]
+__all__ = ["COSTED", "MEASURED", "PER_PHASE", "PLANNED", "SIMULATED", "of_phase", "requirement"]
 
 #: What later stages measure, with the unit that a comparison needs ("" for a plain number).
 MEASURED = {
@@ -34,24 +36,31 @@ MEASURED = {
 SIMULATED = frozenset({"overhead", "iteration_time", "reconfigurations"})
 #: Those that `opusc cost` measures: of the photonic rails, in whole chassis.
 COSTED = frozenset({"cost", "power"})
+#: Those that may ask for one phase: `margin(dp)`; without one the worst of all phases is meant.
+PER_PHASE = frozenset({"margin", "bandwidth"})
+#: Those that follow from the plan alone, so that every command decides them.
+PLANNED = COSTED | PER_PHASE
 
 
 def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement | None:
     """What becomes of a `require`; None when it fails or has no meaning, and the sink says so."""
     text = node.condition.span.text
+    node = replace(node, condition=_named(node.condition, scope))
     needs = tuple(dict.fromkeys(name.text for name in _names(node.condition) if _measured(name, scope)))
     try:
         if needs:
             _check_units(ev, node.condition, scope)
-            ev.sink.warning(
-                "OPUS420",
-                f"not checked: `{text}`",
-                node.condition.span,
-                f"needs {', '.join(needs)}",
-                notes=[_who_computes(needs)],
-                help="the plan lists it as not checked",
-            )
-            return Requirement(text=text, checked=False, needs=needs, decide=_decision(node, scope), span=node.span)
+            planned = all(of_phase(name)[0] in PLANNED for name in needs)
+            if not planned:
+                ev.sink.warning(
+                    "OPUS420",
+                    f"not checked: `{text}`",
+                    node.condition.span,
+                    f"needs {', '.join(needs)}",
+                    notes=[_who_computes(needs)],
+                    help="the plan lists it as not checked",
+                )
+            return Requirement(text=text, checked=planned, needs=needs, decide=_decision(node, scope), span=node.span)
         holds = ev.truth(node.condition, scope)
         message = ev.evaluate(node.message, scope) if node.message else ""
         if not isinstance(message, str):
@@ -73,13 +82,35 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
 
 
 def _who_computes(needs: tuple[str, ...]) -> str:
-    for command, measured in (("simulate", SIMULATED), ("cost", COSTED)):
-        if set(needs) <= measured:
-            return f"`opusc {command}` measures {' and '.join(needs)}"
-    missing = [name for name in needs if name not in SIMULATED | COSTED]
-    if missing:
-        return f"this version of opusc does not compute {' or '.join(missing)}"
-    return "no single command measures all of them: `opusc simulate` and `opusc cost` decide a `require` of their own"
+    measured = [name for name in needs if of_phase(name)[0] not in PLANNED]
+    if set(needs) <= SIMULATED:
+        return f"`opusc simulate` measures {' and '.join(needs)}"
+    return f"`opusc simulate` alone measures {' and '.join(measured)}: the rest is better a `require` of its own"
+
+
+def of_phase(name: str) -> tuple[str, str]:
+    """`margin(dp.shard)` is the measure `margin` of phase `dp.shard`; the phase is "" where all are meant."""
+    measure, _, phase = name.removesuffix(")").partition("(")
+    return measure, phase
+
+
+def _named(node: tree.Expression, scope: Scope) -> tree.Expression:
+    """The expression with each `margin(dp)` as one name: what is measured of a phase is a result too."""
+    if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and len(node.arguments) == 1:
+        phase = _path(node.arguments[0])
+        if phase and node.function.text in PER_PHASE and _measured(node.function, scope):
+            return tree.Name(f"{node.function.text}({phase})", span=node.span)
+    if isinstance(node, tree.Binary):
+        return replace(node, left=_named(node.left, scope), right=_named(node.right, scope))
+    return replace(node, operand=_named(node.operand, scope)) if isinstance(node, tree.Unary) else node
+
+
+def _path(node: tree.Expression) -> str:
+    """A phase as it is written, `dp` or `dp.shard`; "" for anything else."""
+    if isinstance(node, tree.Attribute):
+        before = _path(node.value)
+        return before and f"{before}.{node.name.text}"
+    return node.text if isinstance(node, tree.Name) else ""
 
 
 def _decision(node: tree.Require, scope: Scope) -> Decision:
@@ -87,7 +118,7 @@ def _decision(node: tree.Require, scope: Scope) -> Decision:
         ev = Evaluator(sink)
         values: dict[str, Thunk | Value] = {}
         for name, value in measured.items():
-            dimension = MEASURED[name][0]
+            dimension = MEASURED[of_phase(name)[0]][0]
             values[name] = Quantity(value, DIMENSIONS[dimension]) if dimension else int(value)
         known = Scope(scope, values)
         try:
@@ -102,7 +133,7 @@ def _decision(node: tree.Require, scope: Scope) -> Decision:
 
 
 def _measured(name: tree.Name, scope: Scope) -> bool:
-    return name.text in MEASURED and isinstance(scope.find(name.text), Builtin | None)
+    return of_phase(name.text)[0] in MEASURED and isinstance(scope.find(name.text), Builtin | None)
 
 
 def _names(node: object) -> list[tree.Name]:
@@ -158,7 +189,7 @@ def _check_units(ev: Evaluator, node: tree.Expression, scope: Scope) -> None:
 
 
 def _check_limit(ev: Evaluator, name: str, limit: tree.Expression, scope: Scope) -> None:
-    dimension, unit = MEASURED[name]
+    dimension, unit = MEASURED[of_phase(name)[0]]
     value = ev.evaluate(limit, scope)
     if isinstance(value, Quantity) and dimension and value.dimension == DIMENSIONS[dimension]:
         return

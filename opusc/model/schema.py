@@ -4,11 +4,8 @@ Bandwidth fields are per direction unless their text says otherwise. A field wit
 required, or demanded by whoever first needs it.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
+from opusc.model.fields import Choice, Count, FieldSpec, FieldType, Kind, Measure, Other, Record
 from opusc.model.words import APPLIED, ARGUMENTS
-from opusc.structural import Structural
 
 __all__ = [
     "APPLIED",
@@ -24,88 +21,6 @@ __all__ = [
     "Other",
     "Record",
 ]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Count(Structural):
-    """A whole number."""
-
-    least: int = 1
-    most: int = 2**31 - 1
-
-    def __str__(self) -> str:
-        return "count" if self.least == 1 else f"whole number from {self.least}"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Measure(Structural):
-    """A quantity; `example` is a bare number's most likely meaning, for the fix."""
-
-    dimension: str
-    unit: str
-    per: int = 1  # the model counts this many base units as one (8 for bytes)
-    signed: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.dimension} ({self.unit})"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Choice(Structural):
-    """One of a few words."""
-
-    words: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return " | ".join(self.words)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Record(Structural):
-    """A block of a kind."""
-
-    kind: str
-
-    def __str__(self) -> str:
-        return self.kind
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Other(Structural):
-    """Read by the code of its kind: `text`, `truth`, `list of ...`, `topology`, ..."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-FieldType: TypeAlias = Count | Measure | Choice | Record | Other
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FieldSpec(Structural):
-    name: str
-    type: FieldType
-    doc: str
-    required: bool = False
-    default: str = ""
-    labelled: bool = False  # may stand several times, with a label
-    selected: bool = False  # stands with a selection of indices
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Kind(Structural):
-    name: str
-    doc: str
-    fields: tuple[FieldSpec, ...]
-    declared: bool = True  # may stand at top level
-    later: str = ""  # why this version does not take it
-    nested: tuple[tuple[str, str], ...] = ()  # (name, field): names often written beside a field that are part of it
-
-    def field(self, name: str) -> FieldSpec | None:
-        return next((f for f in self.fields if f.name == name), None)
-
 
 TOPOLOGIES = ("ring", "chain", "pairs", "edges", "rotor", "mesh", "hypercube", "flattened_butterfly")
 
@@ -181,8 +96,36 @@ _NIC = Kind(
             default="paired",
         ),
         F("transceivers", Count(), "transceivers that the ports are spread over", default="one a port"),
+        F("transceiver", Record("transceiver"), "optical power and sensitivity; link budgets need it"),
         F("per", Choice(("gpu", "node")), "whose ports these are", default="gpu"),
         F("rail", Choice(("none",)), "none: never on a rail (storage, management)", default="on the rails"),
+    ),
+)
+_TRANSCEIVER = Kind(
+    "transceiver",
+    "The optics of a NIC port, as a link budget sees them.",
+    (
+        F("transmit_power", Measure("level", "dBm", signed=True), "least average launch power of one lane"),
+        F("sensitivity", Measure("level", "dBm", signed=True), "least average power of one lane that is received"),
+        F("circulator_loss", Measure("loss", "dB"), "loss of one pass of a circulator, at each end of `bidi` optics"),
+    ),
+)
+_FIBRE = Kind(
+    "fibre",
+    "The cable between a NIC port and its switch, with its connectors and patch panels.",
+    (
+        F("length", Measure("length", "m"), "length of one cable, NIC to switch, at most"),
+        F("loss", Measure("loss per length", "dB/km"), "loss of the fibre"),
+        F("connectors", Count(0, 64), "mated connector pairs of one cable, panels apart", default="2: both ends"),
+        F("connector_loss", Measure("loss", "dB"), "loss of one mated pair"),
+        F(
+            "patch_panels",
+            Count(0, 64),
+            "patch panels on the way of one cable",
+            default="the jacks of the cabling files; else 0",
+        ),
+        F("patch_panel_loss", Measure("loss", "dB"), "loss of one patch panel"),
+        F("delay", Measure("delay per length", "ns/m"), "what light takes for a length; needed by latencies"),
     ),
 )
 _DOMAIN = Kind(
@@ -213,7 +156,10 @@ _CLUSTER = Kind(
 _RAIL = Kind(
     "rail",
     "What differs on some rails.",
-    (F("switch", Record("switch"), "the switch of these rails", default="the fabric's"),),
+    (
+        F("switch", Record("switch"), "the switch of these rails", default="the fabric's"),
+        F("fibre", Record("fibre"), "the cables of these rails", default="the fabric's"),
+    ),
     declared=False,
 )
 _COMPONENTS = Kind(
@@ -254,6 +200,7 @@ _FABRIC = Kind(
             '`explicit { of = [(node, gpu, port, position), ...] }`, `csv "file.csv"`',
             default="in order: node by node, GPU by GPU, port by port",
         ),
+        F("fibre", Record("fibre"), "the cables of every rail; needed by link budgets and latencies, not by circuits"),
         F("components", Record("components"), "figures for `opusc cost`; needed by it, not by circuits"),
     ),
 )
@@ -373,6 +320,8 @@ KINDS: dict[str, Kind] = {
         _CLUSTER,
         _DOMAIN,
         _NIC,
+        _TRANSCEIVER,
+        _FIBRE,
         _GPU,
         _FABRIC,
         _RAIL,

@@ -1,7 +1,7 @@
 """Exact quantities with dimensions.
 
 A quantity is a fraction of a base unit and a dimension. Bases: bit, picosecond, milliwatt, US cent,
-operation, and thousandths of a dB; so what the model needs are integers.
+operation, millimetre, and thousandths of a dB; so what the model needs are integers.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ class Dimension:
     power: int = 0
     money: int = 0
     operation: int = 0
+    length: int = 0
     logarithm: str = ""  # "loss" (dB) | "level" (dBm)
 
     def times(self, other: "Dimension", sign: int = 1) -> "Dimension | None":
@@ -26,6 +27,9 @@ class Dimension:
         if "level" in (self.logarithm, other.logarithm):
             return None
         if self.logarithm or other.logarithm:
+            plain = other if self.logarithm else self
+            if plain.length and plain == Dimension(length=plain.length) and not (sign < 0 and other.logarithm):
+                return Dimension(length=self.length + sign * other.length, logarithm="loss")
             return self if other == RATIO else other if self == RATIO and sign > 0 else None
         return Dimension(
             self.bit + sign * other.bit,
@@ -33,6 +37,7 @@ class Dimension:
             self.power + sign * other.power,
             self.money + sign * other.money,
             self.operation + sign * other.operation,
+            self.length + sign * other.length,
         )
 
 
@@ -47,6 +52,9 @@ DIMENSIONS: dict[str, Dimension] = {
     "money": Dimension(money=1),
     "loss": Dimension(logarithm="loss"),
     "level": Dimension(logarithm="level"),
+    "length": Dimension(length=1),
+    "loss per length": Dimension(length=-1, logarithm="loss"),
+    "delay per length": Dimension(time=1, length=-1),
 }
 
 
@@ -90,6 +98,10 @@ def _table() -> dict[str, Unit]:
     add("%", Fraction(1, 100), "ratio")
     add("dB", 1000, "loss")
     add("dBm", 1000, "level")
+    for name, millimetres in (("mm", 1), ("m", 10**3), ("km", 10**6)):
+        add(name, millimetres, "length")
+    add("dB/km", Fraction(1000, 10**6), "loss per length")
+    add("ns/m", Fraction(10**3, 10**3), "delay per length")
     return {unit.name: unit for unit in units}
 
 
@@ -117,6 +129,9 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "ratio": ("%",),
     "loss": ("dB",),
     "level": ("dBm",),
+    "length": ("km", "m", "mm"),
+    "loss per length": ("dB/km",),
+    "delay per length": ("ns/m",),
     "compute rate": ("PFLOPS", "TFLOPS", "GFLOPS"),
 }
 

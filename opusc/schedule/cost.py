@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Literal
 
 from opusc.diagnostics import Diagnostics
-from opusc.model.entities import Components, Entity, Fabric
+from opusc.model.components import Components
+from opusc.model.entities import Entity, Fabric
 from opusc.plan.plan import Plan, Switch
 from opusc.source import Span
 
@@ -22,8 +23,10 @@ __all__ = [
     "Comparison",
     "Count",
     "Figures",
+    "Piece",
     "clos",
     "compare",
+    "contributors",
     "figures",
     "published_fat_tree_ports",
     "published_rail_ports",
@@ -115,6 +118,39 @@ def _photonic(switches: Sequence[Switch], endpoints: int, known: Figures, *, who
         power += Fraction(_known(kind.power) * counted, kind.radix)
         cost += Fraction(_known(kind.price) * counted, kind.radix)
     return Count(ports, power, cost, 1, len(switches) if whole else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A kind of part of the photonic rails in whole chassis: how many, and what all of them draw and cost."""
+
+    what: str
+    count: int
+    power: int  # mW
+    cost: int  # US cents
+
+
+def contributors(plan: Plan, known: Figures) -> dict[Literal["cost", "power"], tuple[Piece, ...]]:
+    """The parts of the photonic rails in whole chassis, by cost and by power, the largest first."""
+    nic = plan.model.cluster.rail_nic
+    endpoints = plan.model.cluster.gpu_count * (nic.transceivers or nic.ports)
+    optical = known.transceiver_power * endpoints, known.transceiver_price * endpoints
+    pieces = [Piece(_many("transceiver", endpoints), endpoints, *optical)]
+    kinds: dict[tuple[str, int, int], int] = {}
+    for switch in plan.switches:
+        kind = switch.kind
+        key = kind.name, _known(kind.power), _known(kind.price)
+        kinds[key] = kinds.get(key, 0) + 1
+    for (name, power, price), count in kinds.items():
+        pieces.append(Piece(f"{_many('switch', count)} `{name}`", count, power * count, price * count))
+    return {
+        "cost": tuple(sorted(pieces, key=lambda piece: -piece.cost)),
+        "power": tuple(sorted(pieces, key=lambda piece: -piece.power)),
+    }
+
+
+def _many(what: str, count: int) -> str:
+    return what if count == 1 else f"{what}es" if what.endswith("ch") else f"{what}s"
 
 
 # --- the published counting ----------------------------------------------------------------------

@@ -19,6 +19,7 @@ def test_the_scenarios_are_all_here() -> None:
     assert {path.stem for path in COMPILED} == {
         "explicit-circuits",
         "flattened-butterfly",
+        "link-budget",
         "mixture-of-experts",
         "nvl72",
         "one-port",

@@ -59,6 +59,9 @@ _BASES = {
     "ratio": "",
     "loss": "0.001 dB",
     "level": "0.001 dBm",
+    "length": "mm",
+    "loss per length": "0.001 dB/mm",
+    "delay per length": "ps/mm",
 }
 
 

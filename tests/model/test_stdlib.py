@@ -57,6 +57,12 @@ def test_every_entry_can_be_used(module: str, entry: tree.Declaration) -> None:
         case "network":
             stages = f"[1] + [{lib}.layers - 1]"
             text = text.replace("pp = 2 }", f"pp = 2 }}\n  model = {lib}\n  stages = {stages}")
+        case "transceiver":
+            text = text.replace("optics = duplex }", f"optics = duplex, transceiver = {lib} }}")
+            assert lib in text
+        case "fibre":
+            text = text.replace("rail_by = ", f"fibre = {lib} {{ length = 30 m }}, rail_by = ")
+            assert lib in text
         case "topology":
             return  # tested below, with the arguments of each
         case kind:

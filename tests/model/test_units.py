@@ -33,6 +33,7 @@ def test_a_unit_is_its_prefix_times_its_base(name: str) -> None:
     special = {
         "%": Fraction(1, 100), "dB": 1000, "dBm": 1000, "mW": 1, "ms": 10**9, "us": 10**6, "ns": 1000, "ps": 1,
         "\u00b5s": 10**6, "\u03bcs": 10**6, "min": 60 * 10**12, "h": 3600 * 10**12,
+        "mm": 1, "m": 1000, "km": 10**6, "dB/km": Fraction(1000, 10**6), "ns/m": 1,
     }  # fmt: skip
     unit = UNITS[name]
     rate = 10**12 if describe(unit.dimension) in ("bandwidth", "compute rate") else 1
