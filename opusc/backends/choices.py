@@ -19,7 +19,8 @@ def choices_csv(choices: Mapping[int, Choice]) -> str:
     for delay, choice in sorted(choices.items()):
         for found in choice.findings:
             chosen = f'"{found.chosen}"' if "," in found.chosen else found.chosen or "no"
-            lines.append(f"{delay},{found.idea.name},{chosen},{found.alone},{found.last}")
+            if found.tried:
+                lines.append(f"{delay},{found.idea.name},{chosen},{found.alone},{found.last}")
     return "\n".join(lines) + "\n"
 
 
@@ -59,6 +60,7 @@ def _schedule(choice: Choice, proved: Sequence[Obligation]) -> dict[str, Any]:
         "why": [
             {"idea": f.idea.name, "what": f.idea.what, "chosen": f.chosen or None, "alone": f.alone, "last": f.last}
             for f in choice.findings
+            if f.tried
         ],
         "pairs": [
             {"phases": list(p.phases), "how": str(p.how), "changes": p.changes, "gain": p.gain} for p in choice.pairs

@@ -68,15 +68,18 @@ def _gain(choice: "Choice") -> str:
 def _reasons(choice: "Choice", width: int) -> str:
     """A paragraph for each thing that was chosen or left, with what it gains."""
     out = ""
-    for found in choice.findings:
+    for found in (f for f in choice.findings if f.tried):
         what = found.idea.what if found.chosen else f"not: {found.idea.what}"
         if found.chosen not in ("", "yes") and found.idea.name != "pack":
             what += f" ({found.chosen})"
         gains = f"alone {_time(found.alone)}" + (f", on top of the rest {_time(found.last)}" if found.chosen else "")
         out += labelled(f"  {found.idea.name}", f"{what}; {gains}", width)
     out += _plan(choice, width)
+    reasons: dict[tuple[str, ...], list[str]] = {}
     for names, why in choice.refused:
-        out += labelled("", f"{names} cannot be packed: {'; '.join(why)}", width)
+        reasons.setdefault(why, []).append(names)
+    for why, sets in reasons.items():
+        out += labelled("", f"{' and '.join(sets)} cannot be packed: {'; '.join(why)}", width)
     return out + _pairs(choice, width)
 
 

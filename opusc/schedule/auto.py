@@ -105,6 +105,7 @@ class Finding:
     chosen: str  # "" when it was not
     alone: int
     last: int
+    tried: bool  # whether there was anything to try: other values than the plain one
 
 
 @dataclass(frozen=True)
@@ -253,10 +254,12 @@ class Search:
     def _findings(self, best: Trial, published: Trial, delay: int) -> Iterator[Finding]:
         for idea in IDEAS:
             plain = idea.values(best, self)[0]
-            alone = max(self.gain(published, t, delay) for t in idea.values(published, self))
+            values = idea.values(published, self)
+            alone = max(self.gain(published, t, delay) for t in values)
             if idea.name == "early":
                 alone = self.gain(Trial(ON_DEMAND), Trial(PROVISIONED), delay)
-            yield Finding(idea, self._value(idea, best, plain), alone, self.gain(plain, best, delay))
+            chosen, last = self._value(idea, best, plain), self.gain(plain, best, delay)
+            yield Finding(idea, chosen, alone, last, len(values) > 1)
 
     def _value(self, idea: Idea, best: Trial, plain: Trial) -> str:
         if best == plain:

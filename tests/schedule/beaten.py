@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opusc.diagnostics import Diagnostics
 from opusc.driver import compile_source
-from opusc.schedule.auto import IDEAS, Choice, Search
+from opusc.schedule.auto import IDEAS, Choice, Search, Trial
 from opusc.schedule.timing import MILLISECOND
 from opusc.schedule.variants import variant_of
 from opusc.source import Source
@@ -81,18 +81,44 @@ def iterations() -> list[str]:
 
 def gains() -> list[str]:
     """The second table: what each idea gains alone / as the last of those chosen, ms; `-` for those that were not."""
-    found = [f"| run | delay | {' | '.join(idea.name for idea in IDEAS)} |", "|---|---|" + "---|" * len(IDEAS)]
+    tried = {f.idea.name for row in rows() for f in row.choice.findings if f.tried}
+    names = [idea.name for idea in IDEAS if idea.name in tried]
+    found = [f"| run | delay | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
     for row in rows():
         cells = [
             f"{f.alone / MILLISECOND:,.2f} / {f'{f.last / MILLISECOND:,.2f}' if f.chosen else '-'}"
             for f in row.choice.findings
+            if f.idea.name in tried
         ]
         found.append(f"| {row.run} | {row.delay} ms | {' | '.join(cells)} |")
     return found
 
 
+def packed() -> list[str]:
+    """The third table: the same rate on four ports, which hold ring and chain at once; what is chosen at two delays."""
+    found = [
+        "| run | `static` | over all links | pack alone, at 100 ms | chosen at 100 ms | at 500 ms |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run in RUNS:
+        tried = search(run, ports=4)
+        choices = [tried.choose(delay * MILLISECOND) for delay in (100, 500)]
+        static = tried.measure(Trial(variant=1), 0)
+        assert static is not None
+        assert tried.variants[1].fixed
+        over = static[0] / tried.variants[0].links.iteration - 1
+        alone = next(f.alone for f in choices[0].findings if f.idea.name == "pack") / MILLISECOND
+        chosen = [
+            f"{c.result.iteration / MILLISECOND:,.2f} ms, {'packed' if c.variant.packs else 'in turns'}"
+            for c in choices
+        ]
+        cells = f"{static[0] / MILLISECOND:,.2f} ms | {over * 100:.2f} % | {alone:,.2f} ms | {' | '.join(chosen)}"
+        found.append(f"| {run} | {cells} |")
+    return found
+
+
 def one_way() -> list[str]:
-    """The third table: the same where a port need not hear whom it sends to (`peers = independent`), at 100 ms."""
+    """The fourth table: the same where a port need not hear whom it sends to (`peers = independent`), at 100 ms."""
     found = ["| run | two-way rings, all links | auto | shorter by | rings |", "|---|---|---|---|---|"]
     for run in RUNS:
         tried = search(run, peers="independent")
