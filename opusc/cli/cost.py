@@ -38,6 +38,8 @@ examples:
 `published` counts switch ports, as the published study does; `whole chassis`
 counts what can be bought. A requirement is held to whole chassis. Hops are
 the switches between two GPUs of a rail (of the fabric, in a fat tree).
+Bisection is between the halves of the cluster, each way; latency from NIC port
+to NIC port, at most.
 """
 
 
@@ -86,7 +88,44 @@ def _report(plan: "Plan", known: "Figures", found: "Comparison", width: int) -> 
     out += labelled("hops", _each(found.published, lambda c: c.hops), width) + "\n"
     out += _table("whole chassis", found.whole)
     out += labelled("switches", _each(found.whole, lambda c: c.switches or 0), width)
-    return out + labelled("hops", _each(found.whole, lambda c: c.hops), width) + "\n"
+    out += labelled("hops", _each(found.whole, lambda c: c.hops), width)
+    return out + _crossing(plan, width) + _latency(plan, found, width) + "\n"
+
+
+def _crossing(plan: "Plan", width: int) -> str:
+    """Bandwidth between the halves of the cluster, and what each phase has there."""
+    from opusc.schedule.crossing import crossing
+
+    found = crossing(plan)
+    each = zip((found.photonic, found.packet_rails, found.fat_tree), _FABRICS, strict=True)
+    out = labelled("bisection", ", ".join(f"{_tbps(rate)} {name}" for rate, name in each), width)
+    lit = ", ".join(f"{name} {_tbps(rate)}" for name, rate in found.lit)
+    return out + (labelled("", f"lit across the middle: {lit}", width) if lit else "")
+
+
+def _latency(plan: "Plan", found: "Comparison", width: int) -> str:
+    """From NIC port to NIC port, at most; what packet switches take where it is stated."""
+    from opusc.backends.simulation import fixed
+    from opusc.schedule.crossing import cable, latency
+
+    one = cable(plan)
+    if one is None:
+        return labelled("latency", "not known: `fibre` states no `length` and `delay` on every rail", width)
+    parts = plan.model.fabric.components
+    forwarding = parts.packet_switch_latency if parts else None
+    times = []
+    for name, counted in zip(_FABRICS, found.whole, strict=True):
+        if counted is not None:
+            taken = latency(one, counted.hops, 0 if counted is found.whole[0] else forwarding or 0)
+            times.append(f"{fixed(taken / 1000, 1)} ns {name}")
+    note = "" if forwarding is not None else " (fibre alone: no `packet_switch_latency` is stated)"
+    return labelled("latency", ", ".join(times) + note, width)
+
+
+def _tbps(rate: int) -> str:
+    from opusc.backends.simulation import fixed
+
+    return f"{fixed(Fraction(rate, 10**12), 2)} Tbps"
 
 
 def _each(counts: Sequence["Count | None"], number: "Callable[[Count], int]") -> str:

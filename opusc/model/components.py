@@ -44,4 +44,5 @@ class Components(Entity):
     packet_switch_ports: int | None = None
     packet_switch_power: int | None = None  # mW
     packet_switch_price: int | None = None  # US cents
+    packet_switch_latency: int | None = None  # ps, from a port to another
     both_ends: bool | None = None  # whether transceivers in packet switches are counted too

@@ -171,6 +171,7 @@ _COMPONENTS = Kind(
         F("packet_switch_ports", Count(2), "ports of one packet switch, each as fast as a transceiver"),
         F("packet_switch_power", Measure("power", "W"), "electrical power of a packet switch without transceivers"),
         F("packet_switch_price", Measure("money", "USD"), "price of a packet switch without transceivers"),
+        F("packet_switch_latency", Measure("time", "ns"), "what a packet takes through a packet switch; optional"),
         F(
             "transceivers",
             Choice(("one_end", "both_ends")),
