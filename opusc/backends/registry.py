@@ -32,6 +32,7 @@ _OWN = {
     "plan": "opusc.backends.plan:BACKEND",
     "polatis": "opusc.backends.polatis:BACKEND",
     "schedule": "opusc.backends.schedule:BACKEND",
+    "report": "opusc.backends.report:BACKEND",
     "simgrid": "opusc.backends.simgrid:BACKEND",
     "smt2": "opusc.backends.smt2:BACKEND",
     "sonic": "opusc.backends.sonic:BACKEND",

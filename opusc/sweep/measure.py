@@ -82,19 +82,12 @@ def measure(task: Task) -> list[Record]:
 
 
 def _sizes(plan: "Plan") -> Record:
-    import numpy as np
-
-    used = [0]
-    for switch in plan.switches:
-        here = plan.cabling.switch == switch.index
-        ports = np.concatenate([plan.cabling.ingress[here], plan.cabling.egress[here]])
-        used.append(len(np.unique((ports[ports > 0] - 1) % switch.kind.radix)))
     return {
         "gpus": plan.model.cluster.gpu_count,
         "ranks": plan.world,
         "switches": len(plan.switches),
         "radix": max(switch.kind.radix for switch in plan.switches),
-        "positions": max(used),
+        "positions": max(switch.positions_used for switch in plan.switches),
         "parts": len(plan.parts),
         "circuits": len(plan.circuits),
     }
