@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +20,10 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
+    from opusc.control.serve.hosts import Hosts
     from opusc.control.serve.metrics import Metrics
     from opusc.control.serve.rails import Switches
+    from opusc.control.serve.server import Patience, Server
     from opusc.plan.plan import Plan
 
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
@@ -35,29 +36,38 @@ switches of their rail to the circuits that it needs, and tell them. Without
 
 EPILOG = """\
 examples:
-  opusc serve cluster.opus --listen 0.0.0.0:5555
-  opusc serve cluster.opus --listen 0.0.0.0:5555 --delay 10ms --metrics :9464
-  opusc serve cluster.opus --listen 0.0.0.0:5555 --apply
+  opusc serve cluster.opus --listen :1234 --hosts nodes.txt
+  opusc serve cluster.opus --listen :1234 --hosts nodes.txt --delay 10ms
+  opusc serve cluster.opus --listen :1234 --hosts nodes.txt --apply
 
 `docs/serve.md` has the protocol, what happens when something fails, and the
 metrics. Ctrl-C ends it.
 """
 
+#: Files besides the connections of ranks: sources, switches, logs, and room for connections that are on their way out.
+_OWN_FILES = 64
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]*\]|[^:\s]*):([0-9]{1,5})")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a program")
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", type=_address, default=("127.0.0.1", 5555),
-        help="where ranks connect (default: 127.0.0.1:5555)",
+        "--listen", metavar="HOST:PORT", type=_address, default=("127.0.0.1", 1234),
+        help="where ranks connect (default: 127.0.0.1:1234; the shim knows 1234 only)",
     )  # fmt: skip
     parser.add_argument("--metrics", metavar="HOST:PORT", type=_address, help="answer GET /metrics there (Prometheus)")
     parser.add_argument(
         "--delay", metavar="TIME", type=delays, help="what an emulated change takes (default: as the switches state it)"
     )
+    parser.add_argument("--hosts", metavar="FILE", help="addresses of the nodes, a line each, in the program's order")
     parser.add_argument(
         "--communicators", metavar="FILE", help='ranks by communicator, JSON: {"dp_0": [0, 8, 16, 24], ...}'
+    )
+    parser.add_argument(
+        "--wait", metavar="TIME", type=delays, help="end the connections of a request that has waited so long (10 min)"
+    )
+    parser.add_argument(
+        "--rejoin", metavar="TIME", type=delays, help="how long a rank may be away while others wait for it (30 s)"
     )
     parser.add_argument("--apply", action="store_true", help="change the real switches")
     reaching_options(parser)
@@ -73,15 +83,18 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     if outcome.compilation is None:
         return outcome.code
     plan, sink = outcome.compilation.plan, Diagnostics()
-    members = _members(options.communicators)
+    members, hosts = _members(options.communicators), _hosts(options.hosts, plan)
     metrics = _metrics(options)
     switches = _switches(plan, options, sink)
     messages.add(list(sink))
     if switches is None:
         return 1
-    _allow_many_files()
+    _allow_many_files(plan.world)
+    from opusc.control.serve.server import Server
+
+    server = Server(plan, switches, metrics, _log, members, hosts, _patience(options))
     try:
-        asyncio.run(_serve(plan, switches, metrics, members, options))
+        asyncio.run(_serve(server, options))
     except OSError as error:
         raise UsageError(f"cannot listen at {_shown(options.listen)}: {error.strerror or error}") from error
     finally:
@@ -91,16 +104,8 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     return 0
 
 
-async def _serve(
-    plan: "Plan",
-    switches: "Switches",
-    metrics: "Metrics",
-    members: Mapping[str, Sequence[int]],
-    options: argparse.Namespace,
-) -> None:
-    from opusc.control.serve.server import Server
-
-    server = Server(plan, switches, metrics, _log, members)
+async def _serve(server: "Server", options: argparse.Namespace) -> None:
+    plan = server.plan
     host, port = options.listen
     port = await server.start(host, port)
     rails = plural(len(plan.model.fabric.rails), "rail")
@@ -164,13 +169,44 @@ def _members(path: str | None) -> dict[str, list[int]]:
     return dict(found)
 
 
-def _allow_many_files() -> None:
-    """A connection is a file: allow as many as the system lets us."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
+def _hosts(path: str | None, plan: "Plan") -> "Hosts | None":
+    from opusc.control.serve.hosts import Hosts, HostsError
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if path is None:
+        return None
+    try:
+        return Hosts(plan, Path(path).read_text(encoding="utf-8").splitlines())
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"`{path}`: {error}" if isinstance(error, HostsError) else f"`{path}` is no text") from error
+
+
+def _patience(options: argparse.Namespace) -> "Patience":
+    from opusc.control.serve.server import Patience
+
+    usual = Patience()
+    return Patience(
+        wait=options.wait[0] / 10**12 if options.wait else usual.wait,
+        rejoin=options.rejoin[0] / 10**12 if options.rejoin else usual.rejoin,
+    )
+
+
+def _allow_many_files(ranks: int) -> None:
+    """A connection is a file: allow as many as the system lets us. Raises UsageError where the job has more ranks."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        soft = most
+    if soft != resource.RLIM_INFINITY and soft < ranks + _OWN_FILES:
+        raise UsageError(
+            f"{ranks:,} ranks need {ranks + _OWN_FILES:,} open files, and the system allows {soft:,}: raise the "
+            "hard limit (`ulimit -Hn`, LimitNOFILE= of systemd)"
+        )
 
 
 def _log(text: str) -> None:
@@ -181,7 +217,7 @@ def _log(text: str) -> None:
 def _address(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     if match is None or not int(match[2]) < 65536:
-        raise argparse.ArgumentTypeError(f"`{text}` should be HOST:PORT, for example 0.0.0.0:5555")
+        raise argparse.ArgumentTypeError(f"`{text}` should be HOST:PORT, for example 0.0.0.0:1234")
     return match[1].strip("[]") or "0.0.0.0", int(match[2])
 
 

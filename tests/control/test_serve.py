@@ -16,14 +16,16 @@ import pytest
 
 import opusc
 from opusc.cli.main import main
+from opusc.control.serve.circuits import Delta, RailCircuits
+from opusc.control.serve.hosts import Hosts, HostsError
 from opusc.control.serve.metrics import Counted, Uncounted
 from opusc.control.serve.protocol import Checkin, ProtocolError, Request, parsed
 from opusc.control.serve.rails import Emulated, SwitchFailure
 from opusc.control.serve.scopes import ScopeError, Scopes
-from opusc.control.serve.server import MOST_OPEN, Server
+from opusc.control.serve.server import MOST_OPEN, Patience, Server
 from opusc.plan.plan import Plan
-from opusc.plan.ranks import grid_of, groups
 from tests.control.emulators import scpi
+from tests.control.load import Job, Rank, members
 from tests.control.test_push import wanted, written
 
 ROOT = Path(__file__).parents[2]
@@ -34,40 +36,6 @@ RAILS = ROOT / "examples" / "photonic-rails" / "photonic-rails.opus"
 def plan() -> Plan:
     """128 ranks: tp 8 inside nodes, dp 4 and pp 4 on eight rails."""
     return opusc.compile(RAILS)
-
-
-def members(plan: Plan, phase: str) -> list[list[int]]:
-    spec = next(p.spec for p in plan.phases if p.name == phase)
-    return [list(group) for group in groups(grid_of(plan.model.job, spec.axes), spec.axes).tolist()]
-
-
-class Rank:
-    """A client as the published shim is one."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.lines: list[str] = []
-
-    async def __aenter__(self) -> "Rank":
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self.writer.close()
-
-    def send(self, text: str) -> None:
-        self.writer.write(text.encode() + b"\n")
-
-    async def next(self, seconds: float = 5) -> str:
-        line = await asyncio.wait_for(self.reader.readline(), seconds)
-        return line.decode().strip()
-
-    async def silent(self, seconds: float = 0.1) -> bool:
-        try:
-            await self.next(seconds)
-        except TimeoutError:
-            return True
-        return False
 
 
 async def registered(port: int, name: str, ranks: Sequence[int], local: int = 0) -> list[Rank]:
@@ -88,11 +56,11 @@ class Recorded(Emulated):
         self.asked: list[tuple[int, tuple[int, ...]]] = []
         self.failure: str | None = None
 
-    async def change(self, rail: int, parts: Sequence[int]) -> None:
-        await super().change(rail, parts)
+    async def change(self, delta: Delta) -> None:
         if self.failure is not None:
             raise SwitchFailure(self.failure)
-        self.asked.append((rail, tuple(parts)))
+        await super().change(delta)
+        self.asked.append((delta.rail, delta.parts))
 
 
 def serving(
@@ -103,7 +71,13 @@ def serving(
 
     async def both() -> None:
         server = Server(
-            plan, switches or Recorded(), options.get("metrics", Uncounted()), log.append, options.get("members", {})
+            plan,
+            switches or Recorded(),
+            options.get("metrics", Uncounted()),
+            log.append,
+            options.get("members", {}),
+            options.get("hosts"),
+            options.get("patience", Patience()),
         )
         port = await server.start("127.0.0.1", 0)
         try:
@@ -143,7 +117,7 @@ def test_a_group_of_a_phase_is_its_scope(plan: Plan) -> None:
         scope = scopes.of(group)
         stage = int(plan.stage_of_rank[group[0]])
         assert [names[part] for part in scopes.parts(scope, None)] == [f"dp[{stage}]"]
-        assert scope.rail == int(plan.gpu_of_rank[group[0]]) % 8
+        assert scope.rails == (int(plan.gpu_of_rank[group[0]]) % 8,)
     whole = members(plan, "pp")[3]
     scope = scopes.of(whole)
     found = [names[part] for pair in (1, 2, 3) for part in scopes.parts(scope, pair)]
@@ -207,26 +181,91 @@ def test_two_ranks_suffice_for_a_pipeline_pair(plan: Plan) -> None:
     serving(plan, work, switches)
 
 
+def on_rail(plan: Plan, switches: Emulated, rail: int) -> set[tuple[int, int, int]]:
+    here = {switch.index for switch in plan.switches if rail in switch.rails}
+    return {row for row in switches.held if row[0] in here}
+
+
 def test_parts_that_share_ports_replace_each_other(plan: Plan) -> None:
+    switches = Recorded()
+
     async def work(server: Server, port: int) -> None:
-        dp = await registered(port, "dp_0", members(plan, "dp")[0])
-        pp = await registered(port, "pp_0", members(plan, "pp")[0])
-        rail = server.rails[0]
+        job = Job(plan)
+        await job.connect(port)
 
-        async def ask(ranks: Sequence[Rank], text: str) -> set[str]:
-            for rank in ranks:
-                rank.send(text)
-            for rank in ranks:
-                await rank.next()
-            return {plan.parts[part].name for part in rail.held}
+        def names() -> set[str]:
+            for rail in server.rails:
+                rows = RailCircuits(plan).rows(rail.number, rail.held)
+                assert on_rail(plan, switches, rail.number) == set(map(tuple, rows.tolist()))
+            assert len({frozenset(rail.held) for rail in server.rails}) == 1
+            return {plan.parts[part].name for part in server.rails[0].held}
 
-        assert await ask(dp, "CONFIG_REQ;dp_0,5,1") == {"dp[0]"}
-        assert await ask(pp[1:3], "CONFIG_REQ;pp_0,21,2000001") == {"dp[0]", "pp[1-2]"}
-        assert await ask(pp[:2], "CONFIG_REQ;pp_0,11,1000001") == {"pp[0-1]", "pp[1-2]"}
-        assert await ask(dp, "CONFIG_REQ;dp_0,5,2") == {"dp[0]", "pp[1-2]"}
-        assert all(not other.held for other in server.rails[1:])
+        await job.reduce()
+        assert names() == {"dp[0]", "dp[1]", "dp[2]", "dp[3]"}
+        await job.hand_on([2])
+        assert names() == {"dp[0]", "pp[1-2]", "dp[3]"}
+        await job.hand_on([1, 3])
+        assert "pp[0-1]" in names()
+        await job.reduce()
+        assert {"dp[0]", "dp[1]", "dp[2]", "dp[3]"} <= names()
+        await job.nothing_more()
 
-    serving(plan, work)
+    assert serving(plan, work, switches) == []
+
+
+def test_circuits_stay_while_somebody_uses_them(plan: Plan) -> None:
+    """The seeded fault of a controller that changes as soon as two ranks ask: it breaks the ring of the others."""
+    switches = Recorded()
+
+    async def work(server: Server, port: int) -> None:
+        job = Job(plan)
+        await job.connect(port)
+        await job.reduce()
+        before = len(switches.asked)
+        first, *others = [at for at, group in enumerate(members(plan, "pp")) if group[0] % 8 == 0]
+        pipelines = members(plan, "pp")
+        for rank in pipelines[first][:2]:
+            job.ranks[rank].send(f"CONFIG_REQ;pp_{first},11,1")
+        assert await job.ranks[pipelines[first][0]].silent(), "three of four are still in their ring"
+        assert len(switches.asked) == before
+        for at in others[:-1]:
+            for rank in pipelines[at][:2]:
+                job.ranks[rank].send(f"CONFIG_REQ;pp_{at},11,1")
+        job.ranks[pipelines[others[-1]][0]].writer.close()  # who is gone uses nothing
+        job.ranks[pipelines[others[-1]][1]].writer.close()
+        for at in [first, *others[:-1]]:
+            for rank in pipelines[at][:2]:
+                assert await job.ranks[rank].next() == f"CONFIG_ACK;pp_{at}"
+        assert len(switches.asked) == before + 1
+
+    serving(plan, work, switches)
+
+
+def test_requests_that_are_not_in_each_others_way_do_not_wait(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        begun = time.monotonic()
+        job = Job(plan)
+        await job.connect(port)
+        await job.reduce()  # 4 stages on 8 rails, 0.3 s each
+        assert time.monotonic() - begun < 5
+
+    serving(plan, work, Recorded(0.3))
+
+
+@pytest.mark.parametrize("wrong", ["occupied", "not there"])
+def test_an_emulated_switch_refuses_what_a_real_one_would(plan: Plan, wrong: str) -> None:
+    circuits, switches = RailCircuits(plan), Emulated(0)
+    ring, pair = (next(p.index for p in plan.parts if p.name == name) for name in ("dp[0]", "pp[0-1]"))
+    asyncio.run(switches.change(circuits.delta(0, frozenset(), (ring,))))
+    held = switches.held
+    delta = (
+        circuits.delta(0, frozenset(), (pair,))
+        if wrong == "occupied"
+        else circuits.delta(1, frozenset({ring}), (pair,))
+    )
+    with pytest.raises(SwitchFailure, match="has a circuit" if wrong == "occupied" else "no circuit from"):
+        asyncio.run(switches.change(delta))
+    assert switches.held == held, "it is refused as a whole"
 
 
 def test_inside_a_domain_nothing_is_asked(plan: Plan) -> None:
@@ -258,7 +297,54 @@ def test_communicators_by_name(plan: Plan) -> None:
 
     log = serving(plan, work, members={"dp_5": group})
     assert len(log) == 1
-    assert "no list of communicators has it" in log[0]
+    assert "--hosts or --communicators would tell which" in log[0]
+
+
+def test_hosts_tell_who_a_connection_is(plan: Plan) -> None:
+    """As the published shim registers: only how many ranks there are, under a name that nobody knows before."""
+    nodes = [f"127.0.1.{node + 1}" for node in range(16)]
+    group = members(plan, "dp")[9]
+
+    async def work(server: Server, port: int) -> None:
+        async def client(rank: int) -> Rank:
+            found = Rank(port)
+            address = (nodes[rank // 8], 0)
+            found.reader, found.writer = await asyncio.open_connection("127.0.0.1", port, local_addr=address)
+            return found
+
+        ranks = [await client(rank) for rank in group]
+        for rank, number in zip(ranks, group, strict=True):
+            rank.send(f"COMM;9F3C0A,{len(group)},{number % 8}")
+        assert {await rank.next() for rank in ranks} == {"CHECKIN_ACK;9F3C0A,0"}
+        for rank in ranks:
+            rank.send("CONFIG_REQ;9F3C0A,5,1")
+        assert {await rank.next() for rank in ranks} == {"CONFIG_ACK;9F3C0A"}
+        assert [server.plan.parts[p].name for p in server.rails[group[0] % 8].held] == [
+            f"dp[{plan.stage_of_rank[group[0]]}]"
+        ]
+        inside = [await client(rank) for rank in range(8)]
+        for number, rank in enumerate(inside):
+            rank.send(f"COMM;77AB,8,{number}")
+        assert {await rank.next() for rank in inside} == {"CHECKIN_ACK;77AB,1"}
+        async with Rank(port) as stranger:
+            stranger.send("COMM;77AC,8,0")
+            assert await stranger.next() == ""
+
+    log = serving(plan, work, hosts=Hosts(plan, nodes))
+    assert len(log) == 1
+    assert "127.0.0.1 is no address of a node" in log[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["127.0.1.1"], "it lists 1 nodes; the cluster has 16"),
+        (["127.0.1.1 # first", "", "127.0.1.1"], "node 0 and node 1 have the same address"),
+    ],
+)
+def test_hosts_that_do_not_fit(plan: Plan, lines: list[str], said: str) -> None:
+    with pytest.raises(HostsError, match=said):
+        Hosts(plan, lines)
 
 
 # --- clients that misbehave ----------------------------------------------------------------------
@@ -274,7 +360,6 @@ def test_rubbish_long_lines_and_wrong_requests_end_only_their_own_connection(pla
             b"COMM;x," + b"1-" * 60_000 + b"1,0\n",
             b"CONFIG_REQ;dp_0,5,1\n",  # of a communicator that it is not in
             b"COMM;dp_0,0-8-16-24,0\n",  # which is complete
-            b"COMM;other,0-1-9,0\n",
         ]
         for data in wrong:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -286,7 +371,7 @@ def test_rubbish_long_lines_and_wrong_requests_end_only_their_own_connection(pla
         assert {await rank.next() for rank in good} == {"CONFIG_ACK;dp_0"}
         assert len(server.clients) == 4
 
-    assert len(serving(plan, work)) == 7
+    assert len(serving(plan, work)) == 6
 
 
 def test_a_client_that_dies_frees_its_place_and_can_come_back(plan: Plan) -> None:
@@ -312,6 +397,92 @@ def test_a_client_that_dies_frees_its_place_and_can_come_back(plan: Plan) -> Non
             assert {await rank.next() for rank in (ranks[0], ranks[1], ranks[3], again)} == {"CONFIG_ACK;dp_0"}
 
     serving(plan, work)
+
+
+def test_a_rank_that_does_not_come_back_ends_the_wait_of_its_communicator_only(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        ranks = await registered(port, "dp_0", members(plan, "dp")[0])
+        other = await registered(port, "dp_1", members(plan, "dp")[1], 1)
+        other[0].send("CONFIG_REQ;dp_1,5,1")
+        for rank in ranks[:3]:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        ranks[3].writer.transport.abort()
+        assert [await rank.next() for rank in ranks[:3]] == [""] * 3, "told by the end of the connection"
+        for rank in other[1:]:
+            rank.send("CONFIG_REQ;dp_1,5,1")
+        assert {await rank.next() for rank in other} == {"CONFIG_ACK;dp_1"}
+
+    log = serving(plan, work, patience=Patience(rejoin=0.2))
+    assert len([line for line in log if "1 of the 4 ranks of dp_0 did not come back" in line]) == 3
+
+
+def test_a_rank_that_stalls_ends_the_wait_of_its_communicator_only(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        ranks = await registered(port, "dp_0", members(plan, "dp")[0])
+        other = await registered(port, "dp_1", members(plan, "dp")[1], 1)
+        for rank in ranks[:3]:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        assert [await rank.next() for rank in ranks[:3]] == [""] * 3
+        assert await ranks[3].silent(), "it has asked for nothing, and may"
+        for rank in other:
+            rank.send("CONFIG_REQ;dp_1,5,1")
+        assert {await rank.next() for rank in other} == {"CONFIG_ACK;dp_1"}
+
+    log = serving(plan, work, patience=Patience(wait=0.2))
+    assert len([line for line in log if "only 3 ranks of dp_0 asked for collective 1 in 0.2 s" in line]) == 3
+
+
+def test_who_waits_for_circuits_that_others_do_not_leave_is_told_whose_they_are(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        ring = await registered(port, "dp_0", members(plan, "dp")[0])
+        for rank in ring:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        assert {await rank.next() for rank in ring} == {"CONFIG_ACK;dp_0"}
+        two = await registered(port, "pp_0", members(plan, "pp")[0][:2])
+        for rank in two:
+            rank.send("CONFIG_REQ;pp_0,11,1")
+        assert [await rank.next() for rank in two] == [""] * 2
+        assert server.rails[0].pending == {}
+
+    log = serving(plan, work, patience=Patience(wait=0.2))
+    assert len([line for line in log if "pp_0 waited 0.2 s for circuits of dp_0" in line]) == 2
+
+
+def test_a_participant_that_dies_before_the_circuits_are_there_takes_the_request_back(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        ring = await registered(port, "dp_0", members(plan, "dp")[0])
+        for rank in ring:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        for rank in ring:
+            await rank.next()
+        one, two = await registered(port, "pp_0", members(plan, "pp")[0][:2])
+        for rank in (one, two):
+            rank.send("CONFIG_REQ;pp_0,11,1")
+        await asyncio.sleep(0.05)
+        two.writer.transport.abort()
+        await asyncio.sleep(0.05)
+        for rank in ring:
+            rank.writer.close()  # the ring is free now, and half a pair does not get its ports
+        assert await one.silent()
+        async with Rank(port) as again:
+            listed = "-".join(map(str, members(plan, "pp")[0][:2]))
+            again.send(f"COMM;pp_0,{listed},0")
+            assert await again.next() == "CHECKIN_ACK;pp_0,0"
+            again.send("CONFIG_REQ;pp_0,11,1")
+            assert {await rank.next() for rank in (one, again)} == {"CONFIG_ACK;pp_0"}
+
+    serving(plan, work)
+
+
+def test_a_communicator_without_circuits_may_register_and_not_ask(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        ranks = await registered(port, "setup", [0, 1, 9])
+        ranks[0].send("CONFIG_REQ;setup,5,1")
+        assert await ranks[0].next() == ""
+        assert await ranks[1].silent()
+
+    log = serving(plan, work)
+    assert "communicator setup can have no circuits: ranks 0, 1, 9 are no group of any phase" in log[0]
 
 
 def test_a_flood_ends_the_flooder(plan: Plan) -> None:
@@ -410,104 +581,77 @@ def test_metrics_count_what_happens(plan: Plan) -> None:
 # --- load ----------------------------------------------------------------------------------------
 
 
-async def load(plan: Plan, port: int, turns: int) -> int:
-    """Every rank of every rail, and `turns` rounds of both phases; each rank checks the order of its answers.
-
-    Returns the number of acknowledgements.
-    """
-    jobs = [("dp", group) for group in members(plan, "dp")]
-    jobs += [("pp", group[at : at + 2]) for group in members(plan, "pp") for at in range(len(group) - 1)]
-    seen = 0
-
-    async def run(name: str, ranks: Sequence[int], kind: str) -> int:
-        local = int(plan.gpu_of_rank[ranks[0]]) % 8
-        clients = await registered(port, name, ranks, local)
-        told = 0
-        for turn in range(turns):
-            backend = 5 if kind == "dp" else 10 * int(plan.stage_of_rank[ranks[1]]) + 1
-            for client in clients:
-                client.send(f"CONFIG_REQ;{name},{backend},{turn}")
-            for client in clients:
-                assert await client.next(120) == f"CONFIG_ACK;{name}"
-                told += 1
-        for client in clients:
-            assert not client.reader.at_eof()
-            client.writer.close()
-        return told
-
-    for count in await asyncio.gather(*(run(f"{kind}_{at}", ranks, kind) for at, (kind, ranks) in enumerate(jobs))):
-        seen += count
-    return seen
-
-
 def test_every_request_is_answered_once_and_in_order(plan: Plan) -> None:
     switches = Recorded()
 
     async def work(server: Server, port: int) -> None:
-        told = await load(plan, port, 3)
-        assert told == 3 * (32 * 4 + 96 * 2)
-        assert server.communicators == {} or await settled(server)
-
-    async def settled(server: Server) -> bool:
+        job = Job(plan)
+        await job.connect(port)
+        for _ in range(6):
+            await job.reduce()
+            await job.hand_on([1, 3])
+            await job.hand_on([2])
+        await job.nothing_more()
+        assert sum(job.told.values()) == 6 * (128 + 128 + 64)
+        job.close()
         await asyncio.sleep(0.2)
-        return server.communicators == {} and server.clients == set()
+        assert server.communicators == {}
+        assert server.clients == set()
+        assert not any(rail.users or rail.pending or rail.moving for rail in server.rails)
 
     assert serving(plan, work, switches) == []
-    assert len(switches.asked) > 40
+    assert len(switches.asked) > 300
+
+
+def resident() -> int:
+    """Bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 @pytest.mark.slow
-def test_2048_clients_and_10000_changes_in_flat_memory(tmp_path: Path) -> None:
+def test_2048_clients_and_10000_changes_in_flat_memory() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 8192:
         pytest.skip(f"the system allows {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     generic = "switches.generic { matrix = crossbar, radix = 320,"
-    big = opusc.compile(RAILS.read_text().replace("switches.polatis_6000n_192 {", generic), params={"dp": 32})
-    switches = Recorded()
-    sizes: list[int] = []
+    big = opusc.compile(RAILS.read_text().replace("switches.polatis_6000n_192 {", generic), params={"dp": 64})
+    assert big.world == 2048
+    switches, sizes = Emulated(0), []
+    made = [0]
 
     async def work(server: Server, port: int) -> None:
-        dp = members(big, "dp")  # 32 groups of 32 ranks
-        pp = [group[at : at + 2] for group in members(big, "pp") for at in (0, 2)]
-        clients = []
-        for at, group in enumerate(dp):
-            clients.append((f"dp_{at}", await registered(port, f"dp_{at}", group, at % 8), 5))
-        for at, group in enumerate(pp):
-            later = int(big.stage_of_rank[group[1]])
-            clients.append((f"pp_{at}", await registered(port, f"pp_{at}", group, 0), 10 * later + 1))
-        assert len(server.clients) >= 2048
-        begun = len(switches.asked)
+        job = Job(big)
+        await job.connect(port)
+        assert len(server.clients) == 2048
         turn = 0
-        while len(switches.asked) - begun < 10_000:
+        while made[0] < 10_000:
+            await job.reduce()
+            await job.hand_on([1, 3])
             turn += 1
-            for kind in ("dp", "pp"):
-                some = [c for c in clients if c[0].startswith(kind)]
-                for name, ranks, backend in some:
-                    for rank in ranks:
-                        rank.send(f"CONFIG_REQ;{name},{backend},{turn}")
-                for name, ranks, _ in some:
-                    for rank in ranks:
-                        assert await rank.next(60) == f"CONFIG_ACK;{name}"
-            if turn in (20, 40) or turn % 100 == 0:
+            if turn == 20 or turn % 50 == 0:
                 sizes.append(resident())
+        await job.nothing_more()
         sizes.append(resident())
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+        assert sum(job.told.values()) == turn * 2 * 2048
+        job.close()
 
     log: list[str] = []
 
     async def both() -> None:
         server = Server(big, switches, Uncounted(), log.append, {})
+        for rail in server.rails:
+            rail.changed = lambda number, seconds: made.__setitem__(0, made[0] + 1)
         port = await server.start("127.0.0.1", 0)
         await work(server, port)
         await server.stop()
 
-    asyncio.run(both())
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        asyncio.run(both())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert log == []
-    assert sizes[-1] - sizes[0] < 16 << 20, f"memory grows: {sizes}"
+    assert sizes[-1] - sizes[0] < 8 << 20, f"memory grows: {sizes}"
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -557,6 +701,17 @@ def test_real_switches_are_changed(tmp_path: Path) -> None:
 
         serving(small, work, real)  # type: ignore[arg-type]
         real.close()
+
+
+def test_more_ranks_than_open_files_are_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "opusc", "serve", str(RAILS), "--listen", "127.0.0.1:0", "--delay", "0"]
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, preexec_fn=few, timeout=60)
+    assert done.returncode == 2
+    assert "128 ranks need 192 open files, and the system allows 100" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,7 @@ class Counted:
         self._communicators = prometheus.Gauge("opusc_communicators", "Communicators with a rank", **with_)
         self._asked = prometheus.Counter("opusc_requests", "Requests of ranks for circuits", **with_)
         self._acknowledged = prometheus.Counter("opusc_acknowledgements", "Ranks told that they are there", **with_)
-        self._refused = prometheus.Counter(
-            "opusc_refused", "Clients that were ended, by reason: protocol, scope, unread, switch", ["reason"], **with_
-        )
+        self._refused = prometheus.Counter("opusc_refused", "Clients that were ended, by reason", ["reason"], **with_)
         self._changes = prometheus.Histogram(
             "opusc_change_seconds", "Changes of a rail, from asked to lit", ["rail"],
             buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), **with_,

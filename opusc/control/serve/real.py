@@ -4,10 +4,11 @@ import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 
-from opusc.control.change import Station
+from opusc.control.change import Goal, Station
 from opusc.control.device import Patience, Session
-from opusc.control.goals import part_step
-from opusc.control.push import Pusher
+from opusc.control.goals import Step, part_step
+from opusc.control.push import Fate, Pusher
+from opusc.control.serve.circuits import Delta, RailCircuits
 from opusc.control.serve.rails import SwitchFailure
 from opusc.plan.plan import Plan
 
@@ -20,21 +21,40 @@ class Real:
     def __init__(
         self, plan: Plan, stations: Sequence[Station], sessions: Mapping[int, Session], patience: Patience
     ) -> None:
-        self._plan = plan
+        self._plan, self._circuits = plan, RailCircuits(plan)
         self._stations = {
             rail: [station for station in stations if rail in station.switch.rails]
             for rail in range(len(plan.model.fabric.rails))
         }
-        # A chassis that serves several rails is one connection: its rails take turns.
+        # A session takes one order at a time, and a chassis that serves several rails is one session.
         self._turns = {index: threading.Lock() for index in sessions}
         self._pusher = Pusher(stations, sessions, patience)
 
-    async def change(self, rail: int, parts: Sequence[int]) -> None:
-        await asyncio.to_thread(self._change, rail, parts)
+    async def change(self, delta: Delta) -> None:
+        await asyncio.to_thread(self._change, delta)
 
-    def _change(self, rail: int, parts: Sequence[int]) -> None:
-        name = ", ".join(self._plan.parts[part].name for part in parts)
-        step = part_step(self._plan, name, parts, self._stations[rail])
+    def _step(self, delta: Delta) -> Step:
+        """The goals of a change; on a chassis that others share, those of the rail's own circuits."""
+        name = ", ".join(self._plan.parts[part].name for part in delta.parts)
+        stations = self._stations[delta.rail]
+        step = part_step(self._plan, name, delta.parts, stations)
+        goals = {}
+        for station in stations:
+            goal = step.goals.get(station.switch.index)
+            if goal is not None and len(station.switch.rails) > 1:
+                own = self._own(delta.rail, station)
+                goal = Goal(goal.wanted & own, (goal.gone or frozenset()) & own)
+            if goal is not None:
+                goals[station.switch.index] = goal
+        return Step(name, goals)
+
+    def _own(self, rail: int, station: Station) -> frozenset[tuple[str, str]]:
+        names, parts = station.names, range(len(self._plan.parts))
+        rows = [row for part in parts for row in self._circuits.rows(rail, [part]).tolist()]
+        return frozenset((names[a], names[b]) for switch, a, b in rows if switch == station.switch.index)
+
+    def _change(self, delta: Delta) -> None:
+        step = self._step(delta)
         locks = [self._turns[index] for index in sorted(step.goals)]
         for lock in locks:
             lock.acquire()
@@ -42,14 +62,15 @@ class Real:
             readings = self._pusher.read(step)
             result = self._pusher.apply(step, readings)
         finally:
-            for lock in locks:
+            for lock in reversed(locks):
                 lock.release()
+        lost = any(outcome.fate is Fate.LOST for outcome in result.outcomes)
         for outcome in result.outcomes:
             trouble = outcome.trouble or outcome.reading.trouble
             if trouble is not None:
-                raise SwitchFailure(f"{outcome.station.name}: {trouble}; {outcome.fate}")
+                raise SwitchFailure(f"{outcome.station.name}: {trouble}; {outcome.fate}", lost=lost)
         if not result.good:
-            raise SwitchFailure("circuits of others are in the way: `opusc push` shows them")
+            raise SwitchFailure("circuits of others are in the way: `opusc push` shows them", lost=lost)
 
     def close(self) -> None:
         self._pusher.close()

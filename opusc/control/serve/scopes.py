@@ -19,10 +19,10 @@ class ScopeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a communicator is to the plan: `inside` one scale-up domain, or on a rail, in a phase and some stages."""
+    """What a communicator is to the plan: `inside` one scale-up domain, or on rails, in a phase and some stages."""
 
     inside: bool
-    rail: int = -1
+    rails: tuple[int, ...] = ()
     phase: int = -1
     stages: tuple[int, ...] = ()
 
@@ -50,7 +50,7 @@ class Scopes:
         gpus = plan.gpu_of_rank[list(members)]
         if len({int(gpu) // plan.model.cluster.gpus_per_domain for gpu in gpus}) == 1:
             return Scope(inside=True)
-        rails = set(rail_of(plan.model.job, gpus).tolist())
+        rails = tuple(sorted(set(rail_of(plan.model.job, gpus).tolist())))
         stages = tuple(sorted({int(plan.stage_of_rank[rank]) for rank in members}))
         phase = self._phase_of.get(frozenset(members))
         if phase is None:
@@ -58,9 +58,7 @@ class Scopes:
             if not neighbours or not self._joins:
                 raise ScopeError(f"ranks {', '.join(map(str, members[:8]))} are no group of any phase")
             phase = self._joins[0]
-        if len(rails) > 1:
-            raise ScopeError(f"its ranks are on rails {', '.join(map(str, sorted(rails)))}: it needs one on each")
-        return Scope(False, rails.pop(), phase, stages)
+        return Scope(False, rails, phase, stages)
 
     def parts(self, scope: Scope, pair: int | None) -> tuple[int, ...]:
         """The parts that a request of a communicator needs lit. Raises ScopeError."""
@@ -76,8 +74,6 @@ class Scopes:
         found = [part.index for part in plan.parts if part.phase == phase.index and part.scope in scopes]
         if not found:
             raise ScopeError(f"phase `{phase.name}` has no circuits between stages {', '.join(map(str, wanted))}")
-        if phase.step_count > 1 and len({plan.parts[part].step for part in found}) > 1:
-            apart = [part for part in found[1:] if part in plan.excluded_with[found[0]]]
-            if apart:
-                raise ScopeError(f"phase `{phase.name}` takes turns of {phase.step_count}; the protocol names no step")
+        if not plan.compatible(found):
+            raise ScopeError(f"phase `{phase.name}` takes turns of {phase.step_count}; the protocol names no step")
         return tuple(found)

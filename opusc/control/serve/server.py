@@ -1,8 +1,9 @@
 """The server: clients, communicators, and requests that wait for their participants.
 
-The protocol does not say which rank a connection is, so a participant is a connection: a communicator is complete when
-as many as it has ranks have registered. A connection that ends frees its place, takes its own requests back, and leaves
-those of the others: when the rank comes back, registers and asks again, they are complete.
+A communicator is complete when as many connections as it has ranks have registered. A connection that ends frees its
+place, takes its own requests back, and leaves those of the others: when the rank comes back within `rejoin` seconds,
+registers and asks again, they are complete. When it does not, or when a request has waited for `wait` seconds, those
+who wait are told in the only way that the protocol has: their connections end.
 
 Nobody can harm the others. A line that is too long or of no protocol, requests beyond `MOST_OPEN`, or answers that are
 not read end the connection that they come from, with the reason in the log.
@@ -12,6 +13,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from opusc.control.serve.circuits import RailCircuits
+from opusc.control.serve.hosts import Hosts, HostsError
 from opusc.control.serve.metrics import Metrics
 from opusc.control.serve.protocol import (
     LONGEST,
@@ -22,13 +25,14 @@ from opusc.control.serve.protocol import (
     checked_in,
     parsed,
 )
-from opusc.control.serve.rails import Rail, Switches
+from opusc.control.serve.rails import Rail, Switches, Use
 from opusc.control.serve.scopes import Scope, ScopeError, Scopes
 from opusc.plan.plan import Plan
 
-__all__ = ["MOST_OPEN", "Server"]
+__all__ = ["MOST_JOINED", "MOST_OPEN", "Patience", "Server"]
 
 MOST_OPEN = 256  # requests of one connection that wait; a rank has one for each of its communicators
+MOST_JOINED = 1024  # communicators of one connection
 _UNREAD = 256 << 10  # bytes of answers that a client may leave unread
 
 #: Ends that are nobody's fault.
@@ -37,13 +41,22 @@ _CLOSED, _STOPS = "it closed the connection", "the server stops"
 Log = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Patience:
+    """Seconds: for a request to be granted, and for a rank that has gone to come back."""
+
+    wait: float = 600
+    rejoin: float = 30
+
+
 class _Client:
     """One connection."""
 
-    def __init__(self, name: str, writer: asyncio.StreamWriter) -> None:
-        self.name, self.writer = name, writer
+    def __init__(self, name: str, address: str, writer: asyncio.StreamWriter) -> None:
+        self.name, self.address, self.writer = name, address, writer
         self.communicators: set[str] = set()
         self.open: set[tuple[str, int, int]] = set()  # requests that wait
+        self.uses: set[Use] = set()  # parts that it was given, or waits for with all participants
         self.ended = False
 
     def send(self, data: bytes) -> str | None:
@@ -56,36 +69,53 @@ class _Client:
         return None
 
 
-@dataclass
+@dataclass(eq=False)
+class _Waiting:
+    """A request of some participants for one collective."""
+
+    clients: dict[_Client, None]
+    timer: asyncio.TimerHandle
+
+
+@dataclass(eq=False)
 class _Communicator:
     name: str
     size: int
-    local_rank: int
-    scope: Scope | None = None  # None until the members are known
-    clients: dict[_Client, None] = field(default_factory=dict)
-    complete: bool = False
+    clients: dict[_Client, int | None] = field(default_factory=dict)  # and the rank of each, where hosts tell it
+    members: tuple[int, ...] = ()  # where the line or a list says them
+    scope: Scope | None = None  # None until it is complete
+    refused: str | None = None  # why the plan has no circuits for it
     #: Who has asked, by (backend id, counter).
-    asked: dict[tuple[int, int], dict[_Client, None]] = field(default_factory=dict)
+    asked: dict[tuple[int, int], _Waiting] = field(default_factory=dict)
+    timer: asyncio.TimerHandle | None = None  # runs while a rank is away
 
 
 class Server:
     """Serves a plan. `members` gives the ranks of communicators by name, where clients only say how many there are."""
 
     def __init__(
-        self, plan: Plan, switches: Switches, metrics: Metrics, log: Log, members: Mapping[str, Sequence[int]]
+        self,
+        plan: Plan,
+        switches: Switches,
+        metrics: Metrics,
+        log: Log,
+        members: Mapping[str, Sequence[int]],
+        hosts: Hosts | None = None,
+        patience: Patience = Patience(),
     ) -> None:
         self.plan, self.metrics, self.log = plan, metrics, log
-        self.scopes, self.members = Scopes(plan), members
-        self.rails = [Rail(number, plan, switches, metrics.changed) for number in range(len(plan.model.fabric.rails))]
+        self.scopes, self.members, self.hosts, self.patience = Scopes(plan), members, hosts, patience
+        circuits = RailCircuits(plan)
+        numbers = range(len(plan.model.fabric.rails))
+        self.rails = [Rail(number, circuits, switches, metrics.changed) for number in numbers]
         self.communicators: dict[str, _Communicator] = {}
         self.clients: set[_Client] = set()
-        self._workers: list[asyncio.Task[None]] = []
+        self._granting: dict[Use, tuple[_Communicator, tuple[int, int], asyncio.TimerHandle]] = {}  # rails are asked
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, where 0 was asked for. Raises OSError."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=LONGEST, backlog=4096)
-        self._workers = [asyncio.create_task(rail.serve()) for rail in self.rails]
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -94,15 +124,13 @@ class Server:
             self._server.close()
         for client in list(self.clients):
             self._end(client, _STOPS)
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*(rail.stop() for rail in self.rails))
 
     # --- one client ----------------------------------------------------------------------------
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
-        client = _Client(f"{peer[0]}:{peer[1]}" if peer else "a client", writer)
+        client = _Client(f"{peer[0]}:{peer[1]}", str(peer[0]), writer) if peer else _Client("a client", "", writer)
         self.clients.add(client)
         self.metrics.clients(len(self.clients))
         why = _CLOSED
@@ -113,7 +141,7 @@ class Server:
                     self._take(client, parsed(line[:-1]))
         except asyncio.IncompleteReadError:
             pass
-        except (ProtocolError, ScopeError) as error:
+        except (ProtocolError, ScopeError, HostsError) as error:
             why = str(error)
             self.metrics.refused("protocol" if isinstance(error, ProtocolError) else "scope")
         except asyncio.LimitOverrunError:
@@ -130,25 +158,76 @@ class Server:
             return
         client.ended = True
         self.clients.discard(client)
-        for name in client.communicators:
-            communicator = self.communicators[name]
-            communicator.clients.pop(client, None)
-            for key in [key for key, asked in communicator.asked.items() if client in asked]:
-                del communicator.asked[key][client]
-                if not communicator.asked[key]:
-                    del communicator.asked[key]
-            if not communicator.clients:
-                del self.communicators[name]
+        for name in sorted(client.communicators):
+            self._left(client, self.communicators[name])
+        for use in client.uses:
+            if use in self._granting:
+                self._take_back(client, use)
+            else:
+                use.leave(client)
+        client.uses.clear()
         client.writer.close()
         self.metrics.clients(len(self.clients))
         self.metrics.communicators(len(self.communicators))
         if why not in (_CLOSED, _STOPS):
             self.log(f"{client.name} ended: {why}")
 
+    def _left(self, client: _Client, communicator: _Communicator) -> None:
+        """A client is gone: the others of its communicator wait for it for a while."""
+        del communicator.clients[client]
+        for key, waiting in list(communicator.asked.items()):
+            waiting.clients.pop(client, None)
+            if not waiting.clients:
+                self._settle(communicator, key)
+        if not communicator.clients:
+            del self.communicators[communicator.name]
+            if communicator.timer is not None:
+                communicator.timer.cancel()
+        else:
+            self._await_return(communicator)
+
+    def _await_return(self, communicator: _Communicator) -> None:
+        if communicator.timer is None and communicator.scope is not None:
+            loop = asyncio.get_running_loop()
+            communicator.timer = loop.call_later(self.patience.rejoin, self._not_back, communicator)
+
+    def _take_back(self, client: _Client, use: Use) -> None:
+        """A participant is gone before its request was granted: the others wait for it to come back and ask again."""
+        communicator, key, timer = self._granting.pop(use)
+        timer.cancel()
+        use.end()
+        for other in communicator.clients:
+            if use in other.uses:
+                other.uses.discard(use)
+                self._wait(communicator, key).clients[other] = None
+
+    def _wait(self, communicator: _Communicator, key: tuple[int, int]) -> _Waiting:
+        """Those who wait for a collective's other participants."""
+        waiting = communicator.asked.get(key)
+        if waiting is None:
+            timer = asyncio.get_running_loop().call_later(self.patience.wait, self._too_long, communicator, key)
+            waiting = communicator.asked[key] = _Waiting({}, timer)
+        return waiting
+
+    def _not_back(self, communicator: _Communicator) -> None:
+        away = communicator.size - len(communicator.clients)
+        communicator.timer = None
+        for client in {client: None for waiting in communicator.asked.values() for client in waiting.clients}:
+            self._refuse(
+                client, "away", f"{away} of the {communicator.size} ranks of {communicator.name} did not come back"
+            )
+
+    def _settle(self, communicator: _Communicator, key: tuple[int, int]) -> None:
+        communicator.asked.pop(key).timer.cancel()
+
+    def _refuse(self, client: _Client, reason: str, why: str) -> None:
+        if not client.ended:
+            self.metrics.refused(reason)
+            self._end(client, why)
+
     def _send(self, client: _Client, data: bytes) -> None:
         if (why := client.send(data)) is not None:
-            self.metrics.refused("unread")
-            self._end(client, why)
+            self._refuse(client, "unread", why)
             client.writer.transport.abort()
 
     # --- messages ------------------------------------------------------------------------------
@@ -163,74 +242,135 @@ class Server:
         known = self.communicators.get(message.communicator)
         if known is None:
             members = message.members or tuple(self.members.get(message.communicator, ()))
-            if not members:
+            if not members and self.hosts is None:
                 raise ScopeError(
-                    f"communicator {message.communicator} says only that it has {message.size} ranks, and no list of "
-                    "communicators has it"
+                    f"communicator {message.communicator} says only that it has {message.size} ranks: --hosts or "
+                    "--communicators would tell which"
                 )
-            if len(members) != message.size:
+            if members and len(members) != message.size:
                 raise ScopeError(f"communicator {message.communicator} has {len(members)} ranks, not {message.size}")
-            known = _Communicator(message.communicator, message.size, message.local_rank, self.scopes.of(members))
-            self.communicators[message.communicator] = known
-            self.metrics.communicators(len(self.communicators))
-        elif (known.size, known.local_rank) != (message.size, message.local_rank):
+            known = _Communicator(message.communicator, message.size, members=members)
+        elif known.size != message.size or (message.members and message.members != known.members):
             raise ScopeError(f"communicator {message.communicator} is registered with other ranks")
         if client in known.clients:
             raise ScopeError(f"it registers for communicator {message.communicator} twice")
         if len(known.clients) == known.size:
             raise ScopeError(f"communicator {message.communicator} is complete with {known.size} ranks")
-        known.clients[client] = None
+        if len(client.communicators) >= MOST_JOINED:
+            raise ScopeError(f"it is in {MOST_JOINED:,} communicators")
+        rank = self.hosts.rank(client.address, message.local_rank) if self.hosts and not known.members else None
+        if rank is not None and rank in known.clients.values():
+            raise ScopeError(f"rank {rank} is in communicator {message.communicator} already")
+        self.communicators[known.name] = known
+        known.clients[client] = rank
         client.communicators.add(known.name)
+        self.metrics.communicators(len(self.communicators))
         if len(known.clients) == known.size:
-            assert known.scope is not None
-            answer = checked_in(known.name, inside=known.scope.inside)
-            # Who has registered again after a break is told alone: the others know.
-            for one in [client] if known.complete else list(known.clients):
-                self._send(one, answer)
-            known.complete = True
+            self._complete(known, client)
+
+    def _complete(self, known: _Communicator, last: _Client) -> None:
+        """All ranks have registered. Who has registered again after a break is told alone: the others know."""
+        told = [last] if known.scope is not None else list(known.clients)
+        if known.timer is not None:
+            known.timer.cancel()
+            known.timer = None
+        members = known.members or tuple(rank for rank in known.clients.values() if rank is not None)
+        try:
+            known.scope, known.refused = self.scopes.of(members), None
+        except ScopeError as error:  # one for setting up, say: it may register, and not ask
+            if known.refused is None:
+                self.log(f"communicator {known.name} can have no circuits: {error}")
+            known.scope, known.refused = Scope(inside=False), str(error)
+        answer = checked_in(known.name, inside=known.scope.inside)
+        for one in told:
+            self._send(one, answer)
 
     def _ask(self, client: _Client, message: Request) -> None:
         communicator = self.communicators.get(message.communicator)
         if communicator is None or client not in communicator.clients:
             raise ScopeError(f"it asks for communicator {message.communicator}, for which it has not registered")
-        if not communicator.complete:
-            raise ScopeError(f"it asks before communicator {message.communicator} is complete")
         scope = communicator.scope
-        assert scope is not None
+        if scope is None:
+            raise ScopeError(f"it asks before communicator {message.communicator} is complete")
+        if communicator.refused is not None:
+            raise ScopeError(communicator.refused)
         self.metrics.asked()
         if scope.inside:
             self._send(client, acknowledged(communicator.name))
             self.metrics.acknowledged(1)
             return
         parts = self.scopes.parts(scope, message.pair)
-        waiting = (communicator.name, message.backend, message.counter)
-        if waiting in client.open:
+        key = (message.backend, message.counter)
+        if (communicator.name, *key) in client.open:
             raise ScopeError(f"it asks twice for collective {message.counter} of communicator {communicator.name}")
         if len(client.open) >= MOST_OPEN:
             raise ScopeError(f"it has {MOST_OPEN} requests that wait")
-        client.open.add(waiting)
-        asked = communicator.asked.setdefault((message.backend, message.counter), {})
-        asked[client] = None
+        client.open.add((communicator.name, *key))
+        for use in [use for use in client.uses if use.parts != parts and use not in self._granting]:
+            client.uses.discard(use)  # it has gone on, so that those circuits may go
+            use.leave(client)
+        waiting = self._wait(communicator, key)
+        waiting.clients[client] = None
+        if len(communicator.clients) < communicator.size:
+            self._await_return(communicator)
         needed = 2 if message.pair is not None else communicator.size
-        if len(asked) >= needed:
-            self._grant(communicator, (message.backend, message.counter), scope.rail, parts)
+        if len(waiting.clients) >= needed:
+            self._settle(communicator, key)
+            self._grant(communicator, key, scope, parts, list(waiting.clients), alone=message.pair is not None)
 
-    def _grant(self, communicator: _Communicator, key: tuple[int, int], rail: int, parts: tuple[int, ...]) -> None:
-        """All participants have asked: queue the change of the rail, and tell them when it is made."""
-        clients = list(communicator.asked.pop(key))
+    def _too_long(self, communicator: _Communicator, key: tuple[int, int]) -> None:
+        waiting = communicator.asked.pop(key)
+        seconds = f"{self.patience.wait:g} s"
+        why = f"only {len(waiting.clients)} ranks of {communicator.name} asked for collective {key[1]} in {seconds}"
+        for client in waiting.clients:
+            self._refuse(client, "waited", why)
 
-        async def done(failure: str | None) -> None:
+    def _grant(
+        self,
+        communicator: _Communicator,
+        key: tuple[int, int],
+        scope: Scope,
+        parts: tuple[int, ...],
+        clients: Sequence[_Client],
+        *,
+        alone: bool,
+    ) -> None:
+        """All participants have asked: ask the rails, and tell the participants when the circuits are there."""
+        name, loop = communicator.name, asyncio.get_running_loop()
+
+        def done(failure: str | None) -> None:
+            if self._granting.pop(use, None) is None:
+                return  # taken back meanwhile
+            timer.cancel()
             for client in clients:
-                client.open.discard((communicator.name, *key))
-                if client.ended:
-                    continue
+                client.open.discard((name, *key))
                 if failure is None:
-                    self._send(client, acknowledged(communicator.name))
+                    for old in [old for old in client.uses if old.name == name and old is not use]:
+                        client.uses.discard(old)
+                        old.leave(client)
+                    if client.open:  # it asks for more already
+                        client.uses.discard(use)
+                        use.leave(client)
+                    self._send(client, acknowledged(name))
                 else:
-                    self._end(client, f"rail {rail} could not be changed: {failure}")
+                    client.uses.discard(use)
+                    self._refuse(client, "switch", failure)
             if failure is None:
                 self.metrics.acknowledged(len(clients))
-            else:
-                self.metrics.refused("switch")
 
-        self.rails[rail].ask(parts, done)
+        def blocked() -> None:
+            users = {other.name for rail in use.rails for other in rail.in_the_way(use)}
+            why = (
+                f"{name} waited {self.patience.wait:g} s for circuits of {', '.join(sorted(users)) or 'a slow switch'}"
+            )
+            self._granting.pop(use, None)
+            use.end()
+            for client in clients:
+                self._refuse(client, "waited", why)
+
+        use = Use(name, parts, tuple(self.rails[rail] for rail in scope.rails), set(clients), alone, done)
+        timer = loop.call_later(self.patience.wait, blocked)
+        self._granting[use] = (communicator, key, timer)
+        for client in clients:
+            client.uses.add(use)
+        use.begin()
