@@ -29,7 +29,7 @@ cluster c {{
 fabric f {{
   cluster = c
   rail_by = local_rank
-  switch  = switches.generic {{ matrix = {matrix}, radix = 1024, reconfigure = {{ settle = 1 ms, relock = 0 ms }} }}
+  switch  = switches.generic {{ matrix = {matrix}, radix = 1024, reconfigure = {{ settle = {settle} ms, relock = 0 ms }} }}
 }}
 
 job j {{
@@ -59,7 +59,7 @@ def program(number: int) -> str:
     return PROGRAM.format(
         nodes=-(-tp * cp * dp * pp // 8),
         ports=pick([1, 2, 2, 3, 4]),
-        optics=pick(["duplex", "duplex", "bidi"]),
+        optics=pick(["duplex", "duplex, peers = independent", "bidi"]),
         matrix=pick(["crossbar", "any"]),
         dialect=dialect,
         model=model,
@@ -69,6 +69,7 @@ def program(number: int) -> str:
         microbatches=microbatches,
         pipeline=pick(["gpipe", "one_f_one_b", "interleaved { chunks = 2 }"]),
         sharding=pick(["none", "optimizer", "gradients", "full"]),
+        settle=pick([1, 1, 100]),
         policy=pick(["on_demand", "provisioned", "static", "auto", "auto", "auto"]),
     )  # fmt: skip
 
