@@ -25,6 +25,7 @@ COMMANDS = {
     "push": "bring the switches to a phase, all of them or none",
     "serve": "the controller of a running job",
     "plan-change": "from what switches hold to what a program wants",
+    "import": "what a configuration that exists really connects",
     "verify-cabling": "compare cabling as built with the program's",
     "schema": "JSON Schema of what opusc writes",
 }
