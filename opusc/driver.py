@@ -12,7 +12,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
@@ -58,7 +59,8 @@ def compile_source(
     deciding: bool = True,
 ) -> Compilation:
     """Compile a text. `use` reads below `root`; `entering` is told each stage before it runs. Without `choosing`
-    `policy = auto` is left open: phases take turns. Without `deciding` requirements on the plan are left to the caller.
+    `policy = auto` is left open: phases take turns. Requirements on an iteration are left to the caller then. Without
+    `deciding` all requirements on results are.
 
     Raises CompileError.
     """
@@ -100,9 +102,11 @@ def compile_source(
     held: tuple[Held, ...] = ()
     with stage("requirements"):
         if deciding and any(requirement.decide is not None for requirement in model.requirements):
+            from opusc.schedule.iterations import measure
             from opusc.schedule.requirements import decide
 
-            held = decide(plan, sink)
+            held = decide(plan, sink, partial(measure, plan, choice) if choosing else None)
+            plan = _checked(plan, held)
     return Compilation(source, plan, report, sink, seconds, choice, held)
 
 
@@ -199,6 +203,13 @@ def guarded(stage: str, source: Source, sink: Diagnostics, passing: tuple[type[E
             help="please report it with this program; OPUSC_DEBUG=1 shows where it happened",
         )
     sink.checkpoint()
+
+
+def _checked(plan: "Plan", held: "tuple[Held, ...]") -> "Plan":
+    """The plan with what was decided: nothing of it is "not checked"."""
+    decided = {id(one.requirement) for one in held}
+    requirements = tuple(replace(one, checked=one.checked or id(one) in decided) for one in plan.model.requirements)
+    return replace(plan, model=replace(plan.model, requirements=requirements))
 
 
 def _made(value: T | None, sink: Diagnostics) -> T:

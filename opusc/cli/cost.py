@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opusc.cli import terminal
@@ -58,6 +59,7 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
         return outcome.code
     from opusc.driver import guarded
     from opusc.schedule.cost import compare, figures
+    from opusc.schedule.iterations import measure
     from opusc.schedule.requirements import decide
 
     plan, sink = outcome.compilation.plan, Diagnostics()
@@ -69,7 +71,7 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
         found = compare(plan, known)
     if options.format == "text":
         sys.stdout.write(_report(plan, known, found, terminal.width()))
-    kept = decide(plan, sink)
+    kept = decide(plan, sink, partial(measure, plan, outcome.compilation.choice))
     if options.format == "text":
         sys.stdout.write(held(kept, terminal.width()))
     messages.add(list(sink))

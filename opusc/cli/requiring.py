@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from opusc.cli import terminal
 from opusc.cli.tables import labelled
 from opusc.diagnostics import Diagnostics
-from opusc.source import Span
 
 if TYPE_CHECKING:
     from opusc.driver import Compilation
@@ -23,22 +22,25 @@ NOT_CHECKED = "OPUS420"
 
 def held(kept: "Sequence[Held]", width: int) -> str:
     """The requirements on the plan that hold, each with what was measured."""
-    lines = [f"require {requirement.text}: {'; '.join(requirement.measured)}" for requirement in kept]
+    lines = [f"require {one.requirement.text}: {'; '.join(one.measured)}" for one in kept]
     return "".join(labelled("" if at else "held", line, width) for at, line in enumerate(lines))
 
 
 def waiting(compilation: "Compilation", measured: frozenset[str], sink: Diagnostics) -> list["Requirement"]:
-    """The requirements that `measured` results decide; those that wait for others are said to be not checked."""
-    requirements = compilation.plan.model.requirements
-    pending = [r for r in requirements if r.decide is not None and set(r.needs) <= measured]
-    for diagnostic in compilation.diagnostics:
-        if diagnostic.code == NOT_CHECKED and not any(_inside(diagnostic.span, r.span) for r in pending):
-            sink.add(diagnostic)
+    """The requirements that `measured` results decide; those that ask for results of the plan as well are said to be
+    not checked."""
+    from opusc.model.requirements import PLANNED, of_phase
+    from opusc.schedule.requirements import not_checked
+
+    pending: list[Requirement] = []
+    for requirement in compilation.plan.model.requirements:
+        if requirement.decide is None or all(of_phase(name)[0] in PLANNED for name in requirement.needs):
+            continue
+        if set(requirement.needs) <= measured:
+            pending.append(requirement)
+        else:
+            not_checked(requirement, ["`opusc check` decides what names results of the plan as well"], sink)
     return pending
-
-
-def _inside(inner: Span, outer: Span) -> bool:
-    return inner.source == outer.source and outer.start <= inner.start and inner.end <= outer.end
 
 
 def decide(

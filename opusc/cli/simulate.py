@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
 
 _MS = 10**9
-#: What a job that states no policy is held to: it asks nothing of the controller.
-_DEFAULT_POLICY = "on_demand"
 
 
 DESCRIPTION = """\
@@ -96,6 +94,7 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     from opusc.driver import guarded
     from opusc.model.requirements import SIMULATED
     from opusc.schedule.estimate import POLICIES
+    from opusc.schedule.iterations import DEFAULT_POLICY
     from opusc.schedule.variants import variant_of
 
     plan, sink = outcome.compilation.plan, Diagnostics()
@@ -103,7 +102,7 @@ def _run(options: argparse.Namespace, messages: Messages) -> int:
     variant = variant_of(plan, sink, partial(_setting, options))
     stated, delay = plan.model.job.policy, _own_delay(plan, sink) if pending or options.delays is None else None
     shown = options.policies or ([stated] if stated in POLICIES else ["on_demand", "provisioned"])
-    own = stated or _DEFAULT_POLICY
+    own = stated or DEFAULT_POLICY
     names = list(dict.fromkeys([*shown, *([own] if pending else [])]))
     static = _static(variant, sink) if variant is not None and "static" in names else None
     if variant is None or sink.has_errors:
@@ -197,21 +196,12 @@ def _results(
 
 def _decide(pending: Sequence["Requirement"], row: "Row", sink: Diagnostics, form: str) -> None:
     """Say which requirements held; those that did not become errors with the measured values."""
-    from opusc.backends.simulation import fixed
+    from opusc.schedule.iterations import words_of
 
-    values = {
-        "overhead": row.overhead,
-        "iteration_time": Fraction(row.iteration),
-        "reconfigurations": Fraction(row.changes),
-    }
-    parts = f"{fixed(row.at_zero * 100, 3)} % at zero delay, {fixed(row.added * 100, 3)} % from the delay"
-    words = {
-        "overhead": f"overhead = {fixed(row.overhead * 100, 3)} % ({parts})",
-        "iteration_time": f"iteration_time = {fixed(Fraction(row.iteration, _MS), 3)} ms",
-        "reconfigurations": f"reconfigurations = {row.changes}",
-    }
-    where = f"{row.policy}, {_time(row.delay)} a change"
-    decide(pending, values, words, where, sink, form)
+    found = words_of(row)
+    values = {name: result.value for name, result in found.items()}
+    words = {name: result.words for name, result in found.items()}
+    decide(pending, values, words, found["overhead"].most[0], sink, form)
 
 
 # --- what is shown and written -------------------------------------------------------------------

@@ -135,7 +135,8 @@ def _sources(options: argparse.Namespace, point: "Point") -> dict[str, str]:
     root = Path(options.root) if options.root else Path(options.file).parent
     found: Sequence[Source] = (source,)
     try:
-        found = compile_source(source, root, {**dict(options.params), **point}, choosing=False).plan.model.sources
+        settings = {**dict(options.params), **point}
+        found = compile_source(source, root, settings, choosing=False, deciding=False).plan.model.sources
     except CompileError as error:
         if any(diagnostic.code.startswith(("OPUS0", "OPUS1")) for diagnostic in error.diagnostics.errors):
             raise
@@ -143,9 +144,7 @@ def _sources(options: argparse.Namespace, point: "Point") -> dict[str, str]:
     return {names.get(used.name, used.name): hashlib.sha256(used.text.encode()).hexdigest() for used in found}
 
 
-def _identity(
-    options: argparse.Namespace, axes: Sequence["Axis"], sources: dict[str, str]
-) -> dict[str, object]:
+def _identity(options: argparse.Namespace, axes: Sequence["Axis"], sources: dict[str, str]) -> dict[str, object]:
     """What makes two sweeps the same. Values of the axes may be added: points that are there stay right."""
     from opusc.version import __version__
 

@@ -79,7 +79,7 @@ CODES: dict[str, Code] = {
     "OPUS417": Code("order-inside-out", "The rank order looks outermost first"),
     "OPUS418": Code("unknown-phase", "A phase or axis that the job does not have"),
     "OPUS419": Code("layers-do-not-divide", "Layers and pipeline stages do not fit together"),
-    "OPUS420": Code("not-checked", "A requirement waits for what this command does not compute"),
+    "OPUS420": Code("not-checked", "A requirement needs an iteration that cannot be simulated"),
     "OPUS421": Code("required", "A requirement does not hold"),
     "OPUS430": Code("not-in-time-model", "The time model does not know what the program has"),
     "OPUS431": Code("number-for-estimate-missing", "An estimate needs something that the program does not say"),

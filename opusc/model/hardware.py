@@ -94,8 +94,8 @@ def _port_names(reader: Reader, field: str, radix: int) -> tuple[str, ...]:
 
 
 def components(reader: Reader) -> Components:
-    names = ("transceiver_power", "transceiver_price", "packet_switch_power", "packet_switch_price")
-    names += ("packet_switch_latency",)
+    prices = ("transceiver_power", "transceiver_price", "packet_switch_power", "packet_switch_price")
+    names = (*prices, "packet_switch_latency")
     figures = {name: reader.measure(name) for name in names}
     ends = reader.choice("transceivers")
     return Components(

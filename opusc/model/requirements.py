@@ -1,8 +1,8 @@
 """`require`: conditions that hold, fail, or wait for what this version cannot compute.
 
 A condition over parameters and fields is decided here. One that names a result is checked for its units and kept with a
-function that decides it once the result is there: as soon as there is a plan, where the plan alone gives the result
-(`PLANNED`); where the time model does, it is "not checked" until `opusc simulate` decides it.
+function that decides it once the result is there: from the plan alone (`PLANNED`), or from a simulated iteration; where
+that is not to be had, it stays "not checked".
 """
 
 from collections.abc import Mapping
@@ -51,15 +51,6 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
         if needs:
             _check_units(ev, node.condition, scope)
             planned = all(of_phase(name)[0] in PLANNED for name in needs)
-            if not planned:
-                ev.sink.warning(
-                    "OPUS420",
-                    f"not checked: `{text}`",
-                    node.condition.span,
-                    f"needs {', '.join(needs)}",
-                    notes=[_who_computes(needs)],
-                    help="the plan lists it as not checked",
-                )
             return Requirement(text=text, checked=planned, needs=needs, decide=_decision(node, scope), span=node.span)
         holds = ev.truth(node.condition, scope)
         message = ev.evaluate(node.message, scope) if node.message else ""
@@ -79,13 +70,6 @@ def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement 
         notes=[f"{name} = {value}" for name, value in values.items()],
     )
     return None
-
-
-def _who_computes(needs: tuple[str, ...]) -> str:
-    measured = [name for name in needs if of_phase(name)[0] not in PLANNED]
-    if set(needs) <= SIMULATED:
-        return f"`opusc simulate` measures {' and '.join(needs)}"
-    return f"`opusc simulate` alone measures {' and '.join(measured)}: the rest is better a `require` of its own"
 
 
 def of_phase(name: str) -> tuple[str, str]:

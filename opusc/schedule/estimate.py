@@ -10,7 +10,7 @@ from opusc.schedule.policy import ALL_LINKS, ON_DEMAND, PROVISIONED, Policy
 from opusc.schedule.simulation import Result, simulate
 from opusc.schedule.variants import TurnsTooSlowlyError, Variant
 
-__all__ = ["POLICIES", "Estimate", "Row", "estimate", "estimate_plan", "recorded"]
+__all__ = ["POLICIES", "Estimate", "Row", "estimate", "estimate_plan", "recorded", "row_of"]
 
 #: The policies of the language. `static` needs a variant of the plan in which nothing changes.
 POLICIES: Mapping[str, Policy | None] = {
@@ -67,7 +67,7 @@ def estimate(program: Program, policies: Mapping[str, Policy], delays: Sequence[
     rows = []
     for name, policy in policies.items():
         run = _runner(program, policy)
-        rows += [_row(name, delay, run, links) for delay in sorted({0, *delays})]
+        rows += [row_of(name, delay, run, links) for delay in sorted({0, *delays})]
     return Estimate(links, tuple(rows))
 
 
@@ -83,11 +83,11 @@ def estimate_plan(
         for delay in sorted({0, *delays}):
             if name == "auto" and search is not None:
                 choices[delay] = search.choose(delay)
-                row = _row(name, delay, choices[delay].at, variant.links)
+                row = row_of(name, delay, choices[delay].at, variant.links)
                 rows.append(replace(row, changes=len(choices[delay].result.changes)))
             else:
                 on = static or variant if name == "static" else variant
-                rows.append(_row(name, delay, _variant_runner(on, POLICIES[name] or ON_DEMAND), variant.links))
+                rows.append(row_of(name, delay, _variant_runner(on, POLICIES[name] or ON_DEMAND), variant.links))
     return Estimate(variant.links, tuple(rows), choices)
 
 
@@ -117,7 +117,8 @@ def _variant_runner(variant: Variant, policy: Policy) -> _Run:
     return run
 
 
-def _row(name: str, delay: int, run: _Run, links: Result) -> Row:
+def row_of(name: str, delay: int, run: _Run, links: Result) -> Row:
+    """The row of one policy at one delay, from its iterations at zero delay, at the delay and a little above."""
     zero = run(0)
     result = run(delay) if delay else zero
     growth = run(delay + _STEP).iteration - result.iteration

@@ -1,9 +1,9 @@
-"""Requirements that follow from the plan alone: link margin, bandwidth of phases, cost and power.
+"""Requirements on results: link margin, bandwidth of phases, cost and power of the plan, and those of an iteration.
 
 Each is decided with what was measured, and fails with the largest contributors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,58 +13,82 @@ from opusc.model.requirements import PLANNED, of_phase
 from opusc.plan.plan import Plan
 from opusc.schedule.cost import compare, contributors, figures
 from opusc.schedule.light import DB, Path, budget, decimal
+from opusc.schedule.measured import Measured
 from opusc.schedule.shares import Share, shares
 
-__all__ = ["Held", "Measured", "decide"]
+__all__ = ["Held", "Iteration", "decide", "not_checked"]
 
 _MOST = 3  # contributors that are told of each result
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A result in base units of the language, in words, and what contributed most to it, largest first."""
-
-    value: Fraction
-    words: str
-    most: tuple[str, ...] = ()
+#: The results of an iteration; None when it cannot be simulated, and the sink says why.
+Iteration = Callable[[Diagnostics], Mapping[str, Measured] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A requirement that holds, with what was measured."""
 
-    text: str
+    requirement: Requirement
     measured: tuple[str, ...]
 
 
-def decide(plan: Plan, sink: Diagnostics) -> tuple[Held, ...]:
-    """Decide every requirement that names only results of the plan.
+def decide(plan: Plan, sink: Diagnostics, iteration: Iteration | None = None) -> tuple[Held, ...]:
+    """Decide every requirement on results of the plan, and of an iteration where `iteration` measures one.
 
-    Those that do not hold become errors (OPUS421); so do numbers that are missing for a result (OPUS431, OPUS441) and
-    phases that have nothing to measure (OPUS442).
+    Those that do not hold become errors (OPUS421); so do numbers that are missing for a result of the plan (OPUS431,
+    OPUS441) and phases that have nothing to measure (OPUS442). What waits for an iteration that cannot be simulated is
+    a warning with the reason (OPUS420).
     """
     results = _Results(plan, sink)
     held: list[Held] = []
     for requirement in plan.model.requirements:
-        names = requirement.needs
-        if requirement.decide is None or not all(of_phase(name)[0] in PLANNED for name in names):
+        if requirement.decide is None:
             continue
-        measured = [results.of(name, requirement) for name in names]
+        simulated = [name for name in requirement.needs if of_phase(name)[0] not in PLANNED]
+        if simulated:
+            if iteration is None:
+                continue
+            results.simulate(iteration)
+            if results.lacking:
+                not_checked(requirement, results.lacking, sink)
+                continue
+        measured = [results.of(name, requirement) for name in requirement.needs]
         known = [m for m in measured if m is not None]
-        if len(known) < len(names):
-            continue
-        reason = requirement.decide({name: m.value for name, m in zip(names, known, strict=True)}, sink)
-        if reason == "":
-            held.append(Held(requirement.text, tuple(m.words for m in known)))
-        elif reason:
-            sink.error(
-                "OPUS421",
-                f"required, and not so: `{requirement.text}`: {reason}",
-                requirement.span,
-                "does not hold",
-                notes=[note for m in known for note in (m.words, *m.most[:_MOST])],
-            )
+        if len(known) == len(measured) and _holds(requirement, known, sink):
+            held.append(Held(requirement, _words(known)))
     return tuple(held)
+
+
+def not_checked(requirement: Requirement, reasons: Sequence[str], sink: Diagnostics) -> None:
+    """Warn that nobody decided a requirement."""
+    sink.warning(
+        "OPUS420",
+        f"not checked: `{requirement.text}`",
+        requirement.span,
+        f"needs {', '.join(requirement.needs)}",
+        notes=list(reasons),
+        help="the plan lists it as not checked",
+    )
+
+
+def _holds(requirement: Requirement, known: Sequence[Measured], sink: Diagnostics) -> bool:
+    assert requirement.decide is not None
+    values = {name: m.value for name, m in zip(requirement.needs, known, strict=True)}
+    reason = requirement.decide(values, sink)
+    if reason:
+        sink.error(
+            "OPUS421",
+            f"required, and not so: `{requirement.text}`: {reason}",
+            requirement.span,
+            "does not hold",
+            notes=list(dict.fromkeys(note for m in known for note in (m.words, *m.most[:_MOST]))),
+        )
+    return reason == ""
+
+
+def _words(known: Sequence[Measured]) -> tuple[str, ...]:
+    return tuple(m.words for m in known)
 
 
 class _Results:
@@ -76,9 +100,24 @@ class _Results:
         self.given: tuple[Share, ...] = ()
         self.costs: dict[str, Measured] = {}
         self.taken: set[str] = set()
+        self.simulated: Mapping[str, Measured] = {}
+        self.lacking: tuple[str, ...] = ()
+
+    def simulate(self, iteration: Iteration) -> None:
+        """Measure an iteration, once; `lacking` says what is missing when it cannot be simulated."""
+        if "iteration" in self.taken:
+            return
+        self.taken.add("iteration")
+        lacking = Diagnostics()
+        found = iteration(lacking)
+        self.simulated = found or {}
+        if found is None:
+            self.lacking = tuple(diagnostic.message for diagnostic in lacking) or ("it cannot be simulated",)
 
     def of(self, name: str, requirement: Requirement) -> Measured | None:
         measure, phase = of_phase(name)
+        if measure not in PLANNED:
+            return self.simulated[measure]
         if phase and not self._measurable(name, phase, requirement):
             return None
         take: dict[str, Callable[[], None]] = {"margin": self._light, "bandwidth": self._shares}

@@ -67,8 +67,9 @@ def measure(task: Task) -> list[Record]:
 
     try:
         source = read(Path(task.path))
+        # A point that breaks a requirement on a result is measured too: the results say how far it is off.
         plan = compile_source(
-            source, Path(task.root), {**task.settings, **task.point}, lambda stage: None, choosing=False
+            source, Path(task.root), {**task.settings, **task.point}, choosing=False, deciding=False
         ).plan
     except CompileError as error:
         first = error.diagnostics.errors[0]

@@ -14,6 +14,8 @@ from opusc.diagnostics import json as as_json
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart" / "quickstart.opus"
+#: Warns with OPUS420.
+WARNED = str(ROOT / "tests" / "errors" / "OPUS420-not-checked.opus")
 RAILS = ROOT / "examples" / "photonic-rails" / "photonic-rails.opus"
 WRONG = QUICKSTART.read_text().replace("rate = 200 Gbps", "rate = 200")
 
@@ -111,6 +113,8 @@ def test_the_summary_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     assert main(["compile", str(RAILS), "-o", "out"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+    assert main(["compile", WARNED, "-o", "out"]) == 0
     streams = capsys.readouterr()
     assert max(map(len, streams.out.splitlines())) <= width
     messages = [line for line in streams.err.splitlines() if "-->" not in line]  # a path is not broken
@@ -158,7 +162,7 @@ def test_more_mistakes_than_are_told_are_announced(here: Path, capsys: Capture) 
 
 def test_commands_with_an_output_of_their_own_keep_messages_apart(here: Path, capsys: Capture) -> None:
     for form in ("text", "concise", "json"):
-        for command in (["show", str(RAILS)], ["graph", str(RAILS)]):
+        for command in (["show", WARNED], ["graph", WARNED]):
             assert main([*command, "--format", form]) == 0
             streams = capsys.readouterr()
             assert "OPUS420" in streams.err

@@ -64,7 +64,7 @@ def test_the_words_must_be_a_text_even_when_it_holds() -> None:
 
 def test_results_of_the_time_model_wait() -> None:
     model, sink = model_of(requiring("not (overhead > 6 %) and power < 3 kW"))
-    assert [d.code for d in sink] == ["OPUS420"]
+    assert not list(sink)
     assert model is not None
     (kept,) = model.requirements
     assert (kept.checked, kept.needs) == (False, ("overhead", "power"))

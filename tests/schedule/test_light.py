@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from opusc import driver
+from opusc.cli.main import main
 from opusc.diagnostics import CompileError, Diagnostics
 from opusc.plan.plan import Plan
 from opusc.schedule.light import DB, budget
@@ -211,3 +212,62 @@ def test_a_phase_inside_its_domains_has_nothing_to_measure() -> None:
     error = refused(inside + "require bandwidth(dp) >= 400 Gbps\n")
     assert [d.code for d in error.diagnostics] == ["OPUS442"]
     assert "lies inside scale-up domains" in next(iter(error.diagnostics)).message
+
+
+# --- every command says the same -----------------------------------------------------------------
+
+RAILS = Path(__file__).parents[2] / "examples" / "photonic-rails" / "photonic-rails.opus"
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "cost", "simulate", "show"])
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("overhead < 2.45 %", True),
+        ("overhead < 2.44 %", False),
+        ("reconfigurations == 10", True),
+        ("reconfigurations < 10", False),
+        ("cost <= 911232 USD", True),
+        ("cost < 911232 USD", False),
+        ("power < 1.8 kW", False),
+        ("bandwidth(dp) >= 2 * 50 GiB/s", True),
+        ("bandwidth >= 2 * 50 GiB/s", False),  # the ends of the chain have one neighbour
+    ],
+)
+def test_commands_decide_a_requirement_alike(
+    command: str,
+    condition: str,
+    holds: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "program.opus"
+    program.write_text(RAILS.read_text() + f"\nrequire {condition}\n")
+    assert main([command, str(program)]) == (0 if holds else 1)
+    streams = capsys.readouterr()
+    assert ("OPUS421" in streams.err) is not holds
+    assert "OPUS420" not in streams.err
+    if holds and command in ("compile", "cost"):
+        assert f"require {condition}: " in " ".join(streams.out.split())
+
+
+def test_one_condition_may_name_results_of_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.opus"
+    program.write_text(RAILS.read_text() + "\nrequire overhead < 3 % and cost < 900 kUSD\n")
+    assert main(["check", str(program)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "overhead = 2.441 % (2.190 % at zero delay" in said
+    assert "8 switches `polatis_6000n_192`: 798,720 USD" in said
+
+
+def test_what_cannot_be_simulated_is_not_checked_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.opus"
+    program.write_text(RAILS.read_text().replace("  scale_up      = 450 GiB/s\n", ""))
+    assert main(["check", str(program)]) == 0
+    said = capsys.readouterr().err
+    assert "OPUS420" in said
+    assert "`scale_up` of cluster `h200`" in said

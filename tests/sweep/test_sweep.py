@@ -50,6 +50,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+def test_a_point_that_breaks_a_requirement_on_a_result_is_measured(tmp_path: Path) -> None:
+    """A sweep asks where the limit lies, so the points beyond it matter most."""
+    program = tmp_path / "program.opus"
+    program.write_text(RAILS.read_text() + "\nrequire cost < 1 USD\n")
+    for path, point in ((RAILS, {"delay": "2 s"}), (program, {"delay": "10 ms"})):
+        (one, *_) = measure(Task(str(path), str(path.parent), {}, point, (), ()))
+        assert one["status"] == "ok"
+    assert main(["check", str(RAILS), "-D", "delay=2 s"]) == 1
+
+
 # --- points, measures, tables --------------------------------------------------------------------
 
 
