@@ -1,9 +1,9 @@
 """Cabling from CSV files, straight to the switch or through patch panels.
 
 One file has a row for each NIC port: columns `node`, `gpu`, `port` and `position`, with `side` or `receive` where the
-optics ask for it. Several files are joined end to end: the first leads from NIC ports to `far`, the next ones
-from `near` to `far`, the last from `near` to `position`. `columns = { node = "Host", ... }` says how the columns
-are called. A node is its number, or letters and then its number (`node12`).
+optics ask for it, and `length` in metres where it is known. Several files are joined end to end: the first leads from
+NIC ports to `far`, the next ones from `near` to `far`, the last from `near` to `position`. `columns = { node =
+"Host", ... }` says how the columns are called. A node is its number, or letters and then its number (`node12`).
 """
 
 import csv
@@ -45,7 +45,7 @@ def cables_from_csv(reader: Reader, word: Applied, loader: FileLoader) -> tuple[
 
 def _columns(reader: Reader, word: Applied) -> dict[str, str] | None:
     """Our name of each column -> the file's."""
-    names = {name: name for name in (*_FIRST, *_LAST, "near", "far")}
+    names = {name: name for name in (*_FIRST, *_LAST, "near", "far", "length")}
     for entry in word.block.entries if word.block else ():
         found = reader.of(entry.value)
         if found is None:
@@ -199,10 +199,30 @@ def _followed(
                 help="the next file has no row whose near end is this jack",
             )  # fmt: skip
             return None
-        found = [
-            (row | jacks[row["far"]][0], span, jacks[row["far"]][1], (*way, row["far"])) for row, span, _, way in found
-        ]
+        found = [(_onward(row, jacks[row["far"]][0]), span, jacks[row["far"]][1], (*way, row["far"]))
+                 for row, span, _, way in found]  # fmt: skip
     return found
+
+
+def _onward(row: Row, piece: Row) -> Row:
+    """The cells of a cable that goes on at a jack. Lengths are those of all pieces, with `+` between them."""
+    return row | piece | {"length": f"{row.get('length', '')}+{piece.get('length', '')}"}
+
+
+def _length(reader: Reader, row: Row, span: Span) -> tuple[bool, int | None]:
+    """Whether the lengths of a cable's pieces can be read, and their sum in mm; None where no file has them."""
+    pieces = [piece.strip() for piece in row.get("length", "").split("+")]
+    if not any(pieces):
+        return True, None
+    total = 0
+    for piece in pieces:
+        match = re.fullmatch(r"([0-9]{1,6})(?:\.([0-9]{1,3}))?\s*m?", piece)
+        if match is None:
+            what = f"`{_brief(piece)}` is no length" if piece else "a piece of this cable has no length"
+            reader.ev.sink.error("OPUS309", what, span, "metres, to the millimetre: `2.5`, `30 m`")
+            return False, None
+        total += int(match[1]) * 1000 + int((match[2] or "0").ljust(3, "0"))
+    return True, total
 
 
 def _cable(reader: Reader, row: Row, span: Span, last: Span, jacks: tuple[str, ...]) -> Cable | None:
@@ -223,7 +243,11 @@ def _cable(reader: Reader, row: Row, span: Span, last: Span, jacks: tuple[str, .
     if side and side not in ("A", "B"):
         reader.ev.sink.error("OPUS309", f"`{side}` is no side", last, "A or B")
         return None
+    known, length = _length(reader, row, span)
+    if not known:
+        return None
     return Cable(
+        length=length,
         node=numbers["node"],
         gpu=numbers["gpu"],
         port=numbers["port"],

@@ -224,6 +224,7 @@ class Cable(Entity):
     side: Side | None = None  # bidi optics on a crossbar
     receive: int | None = None
     jacks: tuple[str, ...] = ()  # of patch panels on the way, from the NIC on
+    length: int | None = None  # mm, of all its pieces; the rail's fibre says it for cables that do not
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from opusc.model.entities import Matrix, Optics
 from opusc.plan.plan import Plan
-from opusc.schedule.light import Ports
+from opusc.schedule.light import Ports, lengths, measured
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,12 +107,15 @@ def _lit(plan: Plan, left: "NDArray[np.bool_]") -> "list[tuple[str, int]]":
 
 def cable(plan: Plan) -> Fraction | None:
     """What light takes through the longest cable, in ps; None where a rail states no fibre, `length` or `delay`."""
+    known = measured(plan)
+    longest = lengths(plan).max(axis=1)
+    rail_of = Ports(plan).rail
     found = [Fraction(0)]
     for rail in plan.model.fabric.rails:
         fibre = rail.fibre
-        if fibre is None or fibre.length is None or fibre.delay is None:
+        if fibre is None or fibre.delay is None or (fibre.length is None and not known):
             return None
-        found.append(Fraction(fibre.length * fibre.delay, _MM_PER_KM))
+        found.append(Fraction(int(longest[rail_of == rail.index].max()) * fibre.delay, _MM_PER_KM))
     return max(found)
 
 

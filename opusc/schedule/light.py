@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DB", "Loss", "Path", "Ports", "budget", "decimal", "stated"]
+__all__ = ["DB", "Loss", "Path", "Ports", "budget", "decimal", "lengths", "measured", "stated"]
 
 #: Billionths of a dB in a dB.
 DB = 10**9
@@ -114,10 +114,15 @@ def _cables(plan: Plan) -> "NDArray[np.int64]":
     panels = _panels(plan)
     ends = _circulators(plan.model.cluster.rail_nic)
     each = np.array([_fixed(f) + ends for f in fibres], dtype=np.int64)
+    per_mm = np.array([f.loss or 0 if f else 0 for f in fibres], dtype=np.int64)
     panel = np.array([_milli(f.patch_panel_loss) if f else 0 for f in fibres], dtype=np.int64)
     rail = Ports(plan).rail
     own = np.array([-1 if f is None or f.patch_panels is None else f.patch_panels for f in fibres])[rail][:, None]
-    return each[rail][:, None] + panel[rail][:, None] * np.where(own >= 0, own, panels)
+    return (
+        each[rail][:, None]
+        + per_mm[rail][:, None] * lengths(plan)
+        + panel[rail][:, None] * np.where(own >= 0, own, panels)
+    )
 
 
 def _panels(plan: Plan) -> "NDArray[np.int64]":
@@ -130,12 +135,24 @@ def _panels(plan: Plan) -> "NDArray[np.int64]":
     return found
 
 
+def lengths(plan: Plan) -> "NDArray[np.int64]":
+    """The length of every cable in mm, shape (GPUs, ports): the cabling file's, else that of the rail's fibre (0 where
+    neither says)."""
+    import numpy as np
+
+    cluster = plan.model.cluster
+    own = np.array([rail.fibre.length or 0 if rail.fibre else 0 for rail in plan.model.fabric.rails], dtype=np.int64)
+    found = np.repeat(own[Ports(plan).rail][:, None], plan.cabling.ports, axis=1)
+    for cable in plan.model.fabric.cabling.cables:
+        if cable.length is not None:
+            found[cable.node * cluster.gpus_per_node + cable.gpu, cable.port] = cable.length
+    return found
+
+
 def _fixed(fibre: Fibre | None) -> int:
-    """Fibre and connectors of one cable, in billionths of a dB."""
-    assert fibre is not None
-    assert fibre.length is not None
-    assert fibre.loss is not None
-    return fibre.length * fibre.loss + fibre.connectors * _milli(fibre.connector_loss)
+    """The connectors of one cable, in billionths of a dB."""
+    assert fibre is not None, "demanded before"
+    return fibre.connectors * _milli(fibre.connector_loss)
 
 
 def _circulators(nic: Nic) -> int:
@@ -157,7 +174,8 @@ def _path(plan: Plan, row: int, first: int, last: int, table: Ports) -> Path:
     assert nic.transceiver is not None
     jacks = _panels(plan)
     panels = sum(fibre.patch_panels if fibre.patch_panels is not None else int(jacks[end]) for end in ends)
-    losses = sorted(_losses(fibre, nic, switch.kind, panels), key=lambda loss: -loss.size)
+    length = sum(int(lengths(plan)[end]) for end in ends)
+    losses = sorted(_losses(fibre, nic, switch.kind, panels, length), key=lambda loss: -loss.size)
     sent, heard = nic.transceiver.transmit_power, nic.transceiver.sensitivity
     assert sent is not None
     assert heard is not None
@@ -165,8 +183,8 @@ def _path(plan: Plan, row: int, first: int, last: int, table: Ports) -> Path:
     return Path(plan.phases[part.phase].name, rail, part.name, switch.name, ends, margin, tuple(losses))
 
 
-def _losses(fibre: Fibre, nic: Nic, switch: SwitchKind, panels: int) -> Iterator[Loss]:
-    """Every kind of loss on a path that crosses so many patch panels in all."""
+def _losses(fibre: Fibre, nic: Nic, switch: SwitchKind, panels: int, length: int) -> Iterator[Loss]:
+    """Every kind of loss on a path that crosses so many patch panels in all, over fibres of `length` mm in all."""
     yield Loss(f"switch `{switch.name}`", _milli(switch.insertion_loss))
     if fibre.connectors:
         each = _milli(fibre.connector_loss)
@@ -176,10 +194,9 @@ def _losses(fibre: Fibre, nic: Nic, switch: SwitchKind, panels: int) -> Iterator
         yield Loss(f"{panels} patch panel{'s' * (panels > 1)} of {_db(each)}", panels * each)
     if ends := _circulators(nic):
         yield Loss(f"2 circulators of {_db(ends)}", 2 * ends)
-    assert fibre.length is not None
     assert fibre.loss is not None
-    metres = decimal(2 * fibre.length, 1000)
-    yield Loss(f"{metres} m of fibre at {decimal(fibre.loss, 1000)} dB/km", 2 * fibre.length * fibre.loss)
+    metres = decimal(length, 1000)
+    yield Loss(f"{metres} m of fibre at {decimal(fibre.loss, 1000)} dB/km", length * fibre.loss)
 
 
 def _db(size: int) -> str:
@@ -207,6 +224,12 @@ _WRITTEN = {
 }
 
 
+def measured(plan: Plan) -> bool:
+    """Whether the cabling files say how long every cable is."""
+    cables = plan.model.fabric.cabling.cables
+    return bool(cables) and all(cable.length is not None for cable in cables)
+
+
 def stated(plan: Plan, sink: Diagnostics) -> bool:
     """Whether the program says every number of a link budget; the sink is told what it does not."""
     fabric, nic = plan.model.fabric, plan.model.cluster.rail_nic
@@ -217,6 +240,7 @@ def stated(plan: Plan, sink: Diagnostics) -> bool:
     else:
         complete = _complete(nic.transceiver, wanted, f"transceiver `{nic.transceiver.name}`", nic.span, sink)
     jacks = any(cable.jacks for cable in fabric.cabling.cables)
+    lengthy = measured(plan)
     told: set[Span] = set()
     for rail in fabric.rails:
         fibre = rail.fibre
@@ -225,7 +249,7 @@ def stated(plan: Plan, sink: Diagnostics) -> bool:
                 f"the `fibre` of fabric `{fabric.name}`", fabric.span, "fibre = fibres.os2 { length = 30 m }", sink
             )
             return False
-        names = ["length", "loss"] + ["connector_loss"] * bool(fibre.connectors)
+        names = ["length"] * (not lengthy) + ["loss"] + ["connector_loss"] * bool(fibre.connectors)
         names += ["patch_panel_loss"] * bool(jacks if fibre.patch_panels is None else fibre.patch_panels)
         if fibre.span not in told:
             told.add(fibre.span)

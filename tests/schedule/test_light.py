@@ -122,6 +122,54 @@ def test_the_jacks_of_cabling_files_are_patch_panels(tmp_path: Path) -> None:
     assert {p.margin for p in paths(stated, tmp_path)} == {MARGIN - 600_000_000}
 
 
+@pytest.mark.parametrize(("near", "far", "loss"), [("10", "20.5", 2 * 30_500 * 400), ("10", "", None)])
+def test_pieces_of_a_cable_add_up_and_none_may_be_missing(
+    near: str, far: str, loss: int | None, tmp_path: Path
+) -> None:
+    first, last = ["node,gpu,port,far,length"], ["near,position,length"]
+    for node, gpu, port in ((n, g, p) for n in range(4) for g in range(2) for p in range(2)):
+        first.append(f"{node},{gpu},{port},jack-{node}-{gpu}-{port},{near}")
+        last.append(f"jack-{node}-{gpu}-{port},{node * 2 + port + 1},{far}")
+    (tmp_path / "near.csv").write_text("\n".join(first) + "\n")
+    (tmp_path / "far.csv").write_text("\n".join(last) + "\n")
+    text = changed(("length = 30 m", "patch_panel_loss = 0 dB"))
+    text = text.replace("rail_by = local_rank", 'rail_by = local_rank\n  cabling = csv ["near.csv", "far.csv"]')
+    if loss is not None:
+        assert {p.margin for p in paths(text, tmp_path)} == {MARGIN + 24_000_000 - loss}
+        return
+    with pytest.raises(CompileError) as error:
+        compiled(text, tmp_path)
+    assert "a piece of this cable has no length" in next(iter(error.value.diagnostics)).message
+
+
+def cabled(folder: Path, cell: str = "{}") -> str:
+    """A program whose cabling comes from a file with a length for each cable: that of node n is n + 1 metres."""
+    rows = ["node,gpu,port,position,length"]
+    for node in range(4):
+        for gpu in range(2):
+            rows += [f"{node},{gpu},{port},{node * 2 + port + 1},{cell.format(node + 1)}" for port in range(2)]
+    (folder / "cabling.csv").write_text("\n".join(rows) + "\n")
+    text = changed(("length = 30 m, ", ""))
+    return text.replace("rail_by = local_rank", 'rail_by = local_rank\n  cabling = csv "cabling.csv"')
+
+
+@pytest.mark.parametrize("cell", ["{}", "{}.000 m", "{}m"])
+def test_cabling_files_say_how_long_each_cable_is(cell: str, tmp_path: Path) -> None:
+    """Stages hold nodes 0, 1 and 2, 3. The longest ring has cables of 3 and 4 m, the longest join of 2 and 4 m."""
+    base = MARGIN + 24_000_000
+    found = {(p.phase, p.rail): p.margin for p in paths(cabled(tmp_path, cell), tmp_path)}
+    ring, join = base - 7000 * 400, base - 6000 * 400
+    assert found == {("dp", 0): ring, ("dp", 1): ring, ("pp", 0): join, ("pp", 1): join}
+
+
+@pytest.mark.parametrize("cell", ["{} ft", "-{}", "{}.0001", "1e{}"])
+def test_a_length_that_is_none_is_told_with_its_row(cell: str, tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        compiled(cabled(tmp_path, cell), tmp_path)
+    assert {d.code for d in error.value.diagnostics} == {"OPUS309"}
+    assert "no length" in next(iter(error.value.diagnostics)).message
+
+
 @pytest.mark.parametrize("matrix", ["crossbar", "any"])
 def test_bidi_light_passes_a_circulator_at_each_end(matrix: str) -> None:
     text = changed(
