@@ -10,14 +10,15 @@ from opusc.cli.terminal import UsageError
 __all__ = ["DESCRIPTION", "EPILOG", "TOPICS", "add_arguments", "run"]
 
 
-#: What `opusc show` can list without a file.
-TOPICS = ("switches", "gpus", "nics", "models", "components", "topologies", "targets", "units", "fields", "functions")
+#: Modules of the standard library, and all that `opusc show` can list without a file.
+LIBRARY = ("switches", "gpus", "nics", "transceivers", "fibres", "models", "components", "topologies")
+TOPICS = (*LIBRARY, "targets", "units", "fields", "functions")
 
 DESCRIPTION = """\
 Show what the compiler knows: a topic, or what it made of a program.
 
 topics:
-  switches, gpus, nics, models, components, topologies
+  switches, gpus, nics, transceivers, fibres, models, components, topologies
                                              of the standard library
   targets                                    what `compile -t` can write
   units, functions                           of the language

@@ -57,7 +57,7 @@ def _units(width: int) -> str:
     by_dimension: dict[str, list[str]] = {}
     for unit in UNITS.values():
         by_dimension.setdefault(describe(unit.dimension), []).append(unit.name)
-    out = "".join(labelled(dimension, ", ".join(found), width, column=14) for dimension, found in by_dimension.items())
+    out = "".join(labelled(dimension, ", ".join(found), width, column=18) for dimension, found in by_dimension.items())
     note = "1 GB is 10^9 bytes, 1 GiB 2^30; a byte is 8 bits, so 200 Gbps are 25 GB/s."
     return out + "\n" + labelled("", note, width, column=0)
 

@@ -3,12 +3,13 @@
 import pytest
 
 from opusc.backends.registry import names
-from opusc.cli.show import TOPICS
+from opusc.cli.show import LIBRARY, TOPICS
 from opusc.cli.terminal import UsageError
 from opusc.cli.topics import topic
 from opusc.model.functions import FUNCTIONS
 from opusc.model.schema import KINDS
 from opusc.model.units import UNITS
+from opusc.resources import stdlib_dir
 
 
 @pytest.mark.parametrize("name", TOPICS)
@@ -23,6 +24,7 @@ def test_topics_are_complete() -> None:
     assert all(name in topic("targets", None, 80) for name in names())
     assert all(name in topic("functions", None, 80) for name in FUNCTIONS)
     assert all(name in topic("units", None, 80) for name in UNITS)
+    assert set(LIBRARY) == {path.stem for path in stdlib_dir().glob("*.opus")}
     assert "switches.palomar_136" in topic("switches", None, 80)
     assert "models.gpt3_175b" in topic("models", None, 80)
 
