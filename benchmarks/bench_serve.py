@@ -1,77 +1,144 @@
-"""`opusc serve` under load: requests a second, beside a server that answers every line at once (the floor of asyncio).
+"""`opusc serve` under load: 2,048 ranks on the loopback interface, 10,000 changes of rails, in two processes.
 
-    python benchmarks/bench_serve.py [TURNS]
+    python benchmarks/bench_serve.py [DP]
 
-Both run in this process with their clients, so that a request costs what client and server cost together. 128 ranks of
-the photonic-rails example ask for both phases in turn, on emulated switches that take no time.
+One process is the command itself, with emulated switches that take no time, so that the controller is what is measured.
+The other is all ranks, each with a connection, in lockstep: every group of dp asks, then the pairs of two thirds of the
+pipeline joins, and so on. Each rank checks that it gets the acknowledgement that must come next and no other. Memory is
+that of the controller after a tenth of the changes and at the end; the changes are counted by its own metrics. The
+floor is a server that answers every line at once and waits for nobody, under the same ranks.
 """
 
 import asyncio
+import re
+import resource
+import socket
+import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import opusc
-from opusc.control.serve.metrics import Uncounted
-from opusc.control.serve.rails import Emulated
-from opusc.control.serve.server import Server
-from opusc.plan.ranks import grid_of, groups
 
-PROGRAM = Path(__file__).parents[1] / "examples" / "photonic-rails" / "photonic-rails.opus"
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.control.load import Job
 
-async def clients(port: int, jobs: list[tuple[str, list[int], int]], turns: int, *, checkin: bool) -> float:
-    """Seconds for all requests, after everybody has registered."""
-    opened = []
-    for name, ranks, backend in jobs:
-        listed = "-".join(map(str, ranks))
-        mine = [await asyncio.open_connection("127.0.0.1", port) for _ in ranks]
-        for _, writer in mine:
-            writer.write(f"COMM;{name},{listed},0\n".encode())
-        for reader, _ in mine if checkin else ():
-            await reader.readline()
-        opened.append((name, mine, backend))
-
-    async def run(name: str, mine: list, backend: int) -> None:
-        for turn in range(turns):
-            for _, writer in mine:
-                writer.write(f"CONFIG_REQ;{name},{backend},{turn}\n".encode())
-            for reader, _ in mine:
-                await reader.readline()
-
-    begin = time.perf_counter()
-    await asyncio.gather(*(run(*one) for one in opened))
-    spent = time.perf_counter() - begin
-    for _, mine, _ in opened:
-        for _, writer in mine:
-            writer.close()
-    return spent
+ROOT = Path(__file__).parents[1]
+PROGRAM = ROOT / "examples" / "photonic-rails" / "photonic-rails.opus"
+CHANGES = 10_000
+GROWTH = 8 << 20  # bytes
 
 
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readline()
-    while await reader.readline():
-        writer.write(b"CONFIG_ACK;x\n")
+def program(dp: int) -> str:
+    switch = f"switches.generic {{ matrix = crossbar, radix = {8 * dp},"
+    return PROGRAM.read_text().replace("switches.polatis_6000n_192 {", switch)
 
 
-async def measure(turns: int) -> None:
-    plan = opusc.compile(PROGRAM)
-    spec = {phase.name: phase.spec for phase in plan.phases}
-    found = {n: groups(grid_of(plan.model.job, s.axes), s.axes).tolist() for n, s in spec.items()}
-    jobs = [(f"dp_{at}", ranks, 5) for at, ranks in enumerate(found["dp"])]
-    jobs += [(f"pp_{at}", ranks[1:3], 21) for at, ranks in enumerate(found["pp"])]
-    count = sum(len(ranks) for _, ranks, _ in jobs) * turns
-    floor = await asyncio.start_server(echo, "127.0.0.1", 0)
-    least = await clients(floor.sockets[0].getsockname()[1], jobs, turns, checkin=False)
-    floor.close()
-    server = Server(plan, Emulated(0), Uncounted(), print, {})
-    port = await server.start("127.0.0.1", 0)
-    spent = await clients(port, jobs, turns, checkin=True)
-    await server.stop()
-    print(f"{'':24}{'requests':>10}{'s':>8}{'requests/s':>12}{'ratio':>8}")
-    for name, seconds in (("answers at once", least), ("opusc serve", spent)):
-        print(f"{name:24}{count:>10,}{seconds:>8.2f}{count / seconds:>12,.0f}{seconds / least:>8.2f}")
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def resident(process: int) -> int:
+    """Bytes of memory of a process."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def counted(port: int, metric: str) -> int:
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    return sum(int(float(value)) for value in re.findall(rf"^{metric}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The floor: every line is answered, and nothing is known."""
+    while line := await reader.readline():
+        verb, _, rest = line.decode().partition(";")
+        name = rest.split(",")[0]
+        writer.write(f"CHECKIN_ACK;{name},0\n".encode() if verb == "COMM" else f"CONFIG_ACK;{name}\n".encode())
+    writer.close()
+
+
+async def answer_at_once() -> None:
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=4096)
+    print(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+async def floor(job: Job, port: int, turns: int) -> float:
+    """Acknowledgements a second."""
+    await job.connect(port)
+    begun = time.monotonic()
+    for _ in range(turns):
+        await job.reduce()
+        await job.hand_on([1, 3])
+    spent = time.monotonic() - begun
+    job.close()
+    return sum(job.told.values()) / spent
+
+
+def started(command: list[str]) -> tuple[subprocess.Popen[str], int]:
+    """A server, and the port that it says."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert server.stdout is not None
+    said = re.search(r"127\.0\.0\.1:(\d+)", server.stdout.readline())
+    assert said is not None
+    return server, int(said[1])
+
+
+async def load(job: Job, port: int, metrics: int, process: int) -> None:
+    begun = time.monotonic()
+    await job.connect(port)
+    print(f"{len(job.ranks):,} ranks registered for two communicators each in {time.monotonic() - begun:.1f} s")
+    begun, memory, turns, changes, longest = time.monotonic(), 0, 0, 0, 0.0
+    while changes < CHANGES:
+        turn = time.monotonic()
+        await job.reduce()
+        await job.hand_on([1, 3])
+        longest, turns = max(longest, time.monotonic() - turn), turns + 1
+        changes = counted(metrics, "opusc_change_seconds_count")
+        if not memory and changes >= CHANGES // 10:
+            memory = resident(process)
+    spent = time.monotonic() - begun
+    await job.nothing_more()
+    told = sum(job.told.values())
+    assert told == counted(metrics, "opusc_acknowledgements_total") == turns * 2 * len(job.ranks)
+    growth = resident(process) - memory
+    print(f"{changes:,} changes and {told:,} acknowledgements in {spent:.1f} s, none lost, none out of order")
+    print(f"{told / spent:,.0f} acknowledgements/s; a turn of all ranks {spent / turns:.2f} s, at most {longest:.2f} s")
+    print(f"memory {memory >> 20} MiB after {CHANGES // 10:,} changes, {growth / (1 << 20):+.1f} MiB at the end")
+    assert growth < GROWTH, "memory grows"
+    job.close()
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--floor"]:
+        asyncio.run(answer_at_once())
+        return
+    dp = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "load.opus"
+        path.write_text(program(dp))
+        plan = opusc.compile(path, params={"dp": dp})
+        server, port = started([sys.executable, __file__, "--floor"])
+        print(f"{asyncio.run(floor(Job(plan), port, 10)):,.0f} acknowledgements/s of a server that answers at once")
+        server.kill()
+        server.wait()
+        metrics = free_port()
+        command = [sys.executable, "-m", "opusc", "serve", str(path), "-D", f"dp={dp}", "--listen", "127.0.0.1:0"]
+        server, port = started([*command, "--delay", "0", "--metrics", f"127.0.0.1:{metrics}"])
+        try:
+            asyncio.run(load(Job(plan), port, metrics, server.pid))
+        finally:
+            server.terminate()
+            server.wait(30)
+        assert server.returncode == 0
 
 
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
+    main()

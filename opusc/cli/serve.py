@@ -20,10 +20,11 @@ from opusc.cli.terminal import UsageError
 from opusc.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
+    from opusc.control.serve.clients import Patience
     from opusc.control.serve.hosts import Hosts
     from opusc.control.serve.metrics import Metrics
     from opusc.control.serve.rails import Switches
-    from opusc.control.serve.server import Patience, Server
+    from opusc.control.serve.server import Server
     from opusc.plan.plan import Plan
 
 __all__ = ["DESCRIPTION", "EPILOG", "add_arguments", "run"]
@@ -183,7 +184,7 @@ def _hosts(path: str | None, plan: "Plan") -> "Hosts | None":
 
 
 def _patience(options: argparse.Namespace) -> "Patience":
-    from opusc.control.serve.server import Patience
+    from opusc.control.serve.clients import Patience
 
     usual = Patience()
     return Patience(

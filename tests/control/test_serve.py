@@ -17,12 +17,13 @@ import pytest
 import opusc
 from opusc.cli.main import main
 from opusc.control.serve.circuits import Delta, RailCircuits
+from opusc.control.serve.clients import Patience
 from opusc.control.serve.hosts import Hosts, HostsError
 from opusc.control.serve.metrics import Counted, Uncounted
 from opusc.control.serve.protocol import Checkin, ProtocolError, Request, parsed
 from opusc.control.serve.rails import Emulated, SwitchFailure
 from opusc.control.serve.scopes import ScopeError, Scopes
-from opusc.control.serve.server import MOST_OPEN, Patience, Server
+from opusc.control.serve.server import MOST_OPEN, Server
 from opusc.plan.plan import Plan
 from tests.control.emulators import scpi
 from tests.control.load import Job, Rank, members
@@ -532,6 +533,28 @@ def test_a_client_that_reads_nothing_is_ended(plan: Plan) -> None:
     assert any("does not read its answers" in line for line in log)
 
 
+def test_connections_that_do_not_register_or_are_too_many_are_ended(plan: Plan) -> None:
+    async def work(server: Server, port: int) -> None:
+        good = await registered(port, "dp_0", members(plan, "dp")[0])
+        idle = await Rank(port).__aenter__()
+        half = await Rank(port).__aenter__()
+        half.writer.write(b"COMM;dp_1,")  # and no more
+        assert [await idle.next(), await half.next()] == ["", ""]
+        server.most = 4
+        async with Rank(port) as fifth:
+            assert await fifth.next() == ""
+        for rank in good:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        assert {await rank.next() for rank in good} == {"CONFIG_ACK;dp_0"}
+
+    log = serving(plan, work, patience=Patience(register=0.3))
+    assert [line.split(" ended: ")[1] for line in log] == [
+        "OPUS762 it did not register in 0.3 s",
+        "OPUS762 it did not register in 0.3 s",
+        "OPUS762 there are 4 connections",
+    ]
+
+
 def test_a_change_that_fails_ends_those_that_need_it(plan: Plan) -> None:
     switches = Recorded()
 
@@ -614,7 +637,7 @@ def test_2048_clients_and_10000_changes_in_flat_memory() -> None:
     if hard != resource.RLIM_INFINITY and hard < 8192:
         pytest.skip(f"the system allows {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    generic = "switches.generic { matrix = crossbar, radix = 320,"
+    generic = "switches.generic { matrix = crossbar, radix = 512,"
     big = opusc.compile(RAILS.read_text().replace("switches.polatis_6000n_192 {", generic), params={"dp": 64})
     assert big.world == 2048
     switches, sizes = Emulated(0), []
@@ -670,7 +693,7 @@ def test_the_command_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
     running.send_signal(signal.SIGTERM)
     _, err = running.communicate(timeout=20)
     assert running.returncode == 0
-    assert "ended: no message: 'rubbish'" in err
+    assert "ended: OPUS760 no message: 'rubbish'" in err
     assert "Traceback" not in err
 
 

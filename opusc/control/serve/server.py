@@ -11,9 +11,9 @@ not read end the connection that they come from, with the reason in the log.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from opusc.control.serve.circuits import RailCircuits
+from opusc.control.serve.clients import Client, Communicator, Patience, Waiting
 from opusc.control.serve.hosts import Hosts, HostsError
 from opusc.control.serve.metrics import Metrics
 from opusc.control.serve.protocol import (
@@ -29,65 +29,31 @@ from opusc.control.serve.rails import Rail, Switches, Use
 from opusc.control.serve.scopes import Scope, ScopeError, Scopes
 from opusc.plan.plan import Plan
 
-__all__ = ["MOST_JOINED", "MOST_OPEN", "Patience", "Server"]
+__all__ = ["MOST_JOINED", "MOST_OPEN", "Server"]
 
 MOST_OPEN = 256  # requests of one connection that wait; a rank has one for each of its communicators
 MOST_JOINED = 1024  # communicators of one connection
-_UNREAD = 256 << 10  # bytes of answers that a client may leave unread
 
-#: Ends that are nobody's fault.
+#: Ends that are nobody's fault, and not worth a line.
 _CLOSED, _STOPS = "it closed the connection", "the server stops"
+_UNHURRIED = Patience()
 
 Log = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Patience:
-    """Seconds: for a request to be granted, and for a rank that has gone to come back."""
-
-    wait: float = 600
-    rejoin: float = 30
+class _TooMuch(ScopeError):
+    """A client goes beyond what one may have."""
 
 
-class _Client:
-    """One connection."""
-
-    def __init__(self, name: str, address: str, writer: asyncio.StreamWriter) -> None:
-        self.name, self.address, self.writer = name, address, writer
-        self.communicators: set[str] = set()
-        self.open: set[tuple[str, int, int]] = set()  # requests that wait
-        self.uses: set[Use] = set()  # parts that it was given, or waits for with all participants
-        self.ended = False
-
-    def send(self, data: bytes) -> str | None:
-        """Send without waiting; why the client must go, if it does not read."""
-        if self.ended or self.writer.is_closing():
-            return None
-        self.writer.write(data)
-        if self.writer.transport.get_write_buffer_size() > _UNREAD:
-            return "it does not read its answers"
-        return None
-
-
-@dataclass(eq=False)
-class _Waiting:
-    """A request of some participants for one collective."""
-
-    clients: dict[_Client, None]
-    timer: asyncio.TimerHandle
-
-
-@dataclass(eq=False)
-class _Communicator:
-    name: str
-    size: int
-    clients: dict[_Client, int | None] = field(default_factory=dict)  # and the rank of each, where hosts tell it
-    members: tuple[int, ...] = ()  # where the line or a list says them
-    scope: Scope | None = None  # None until it is complete
-    refused: str | None = None  # why the plan has no circuits for it
-    #: Who has asked, by (backend id, counter).
-    asked: dict[tuple[int, int], _Waiting] = field(default_factory=dict)
-    timer: asyncio.TimerHandle | None = None  # runs while a rank is away
+#: Why a connection is ended: the code of the message, by the reason that the metrics count.
+_CODES = {
+    "protocol": "OPUS760",
+    "scope": "OPUS761",
+    "limit": "OPUS762",
+    "waited": "OPUS763",
+    "away": "OPUS763",
+    "switch": "OPUS764",
+}
 
 
 class Server:
@@ -101,16 +67,17 @@ class Server:
         log: Log,
         members: Mapping[str, Sequence[int]],
         hosts: Hosts | None = None,
-        patience: Patience = Patience(),
+        patience: Patience = _UNHURRIED,
     ) -> None:
         self.plan, self.metrics, self.log = plan, metrics, log
         self.scopes, self.members, self.hosts, self.patience = Scopes(plan), members, hosts, patience
         circuits = RailCircuits(plan)
         numbers = range(len(plan.model.fabric.rails))
         self.rails = [Rail(number, circuits, switches, metrics.changed) for number in numbers]
-        self.communicators: dict[str, _Communicator] = {}
-        self.clients: set[_Client] = set()
-        self._granting: dict[Use, tuple[_Communicator, tuple[int, int], asyncio.TimerHandle]] = {}  # rails are asked
+        self.communicators: dict[str, Communicator] = {}
+        self.clients: set[Client] = set()
+        self.most = 2 * plan.world + 32  # connections: each rank may come back before its old one is known to be dead
+        self._granting: dict[Use, tuple[Communicator, tuple[int, int], asyncio.TimerHandle]] = {}  # rails are asked
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -130,29 +97,42 @@ class Server:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
-        client = _Client(f"{peer[0]}:{peer[1]}", str(peer[0]), writer) if peer else _Client("a client", "", writer)
+        client = Client(f"{peer[0]}:{peer[1]}", str(peer[0]), writer) if peer else Client("a client", "", writer)
         self.clients.add(client)
         self.metrics.clients(len(self.clients))
-        why = _CLOSED
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.patience.register, self._unregistered, client)
+        reason, why = "", _CLOSED
         try:
+            if len(self.clients) > self.most:
+                raise _TooMuch(f"there are {self.most:,} connections")
             while not client.ended:
                 line = await reader.readuntil(b"\n")
                 if line.strip():
                     self._take(client, parsed(line[:-1]))
         except asyncio.IncompleteReadError:
             pass
-        except (ProtocolError, ScopeError, HostsError) as error:
-            why = str(error)
-            self.metrics.refused("protocol" if isinstance(error, ProtocolError) else "scope")
+        except ProtocolError as error:
+            reason, why = "protocol", str(error)
+        except _TooMuch as error:
+            reason, why = "limit", str(error)
+        except (ScopeError, HostsError) as error:
+            reason, why = "scope", str(error)
         except asyncio.LimitOverrunError:
-            why = f"a line is longer than {LONGEST:,} bytes"
-            self.metrics.refused("protocol")
+            reason, why = "protocol", f"a line is longer than {LONGEST:,} bytes"
         except (ConnectionError, TimeoutError) as error:
             why = f"the connection broke: {error}"
         finally:
+            timer.cancel()
+            if reason:
+                self._refuse(client, reason, why)
             self._end(client, why)
 
-    def _end(self, client: _Client, why: str) -> None:
+    def _unregistered(self, client: Client) -> None:
+        if not client.communicators:
+            self._refuse(client, "limit", f"it did not register in {self.patience.register:g} s")
+
+    def _end(self, client: Client, why: str) -> None:
         """Forget a client: its place in its communicators is free, and its requests are taken back."""
         if client.ended:
             return
@@ -172,7 +152,7 @@ class Server:
         if why not in (_CLOSED, _STOPS):
             self.log(f"{client.name} ended: {why}")
 
-    def _left(self, client: _Client, communicator: _Communicator) -> None:
+    def _left(self, client: Client, communicator: Communicator) -> None:
         """A client is gone: the others of its communicator wait for it for a while."""
         del communicator.clients[client]
         for key, waiting in list(communicator.asked.items()):
@@ -186,12 +166,12 @@ class Server:
         else:
             self._await_return(communicator)
 
-    def _await_return(self, communicator: _Communicator) -> None:
+    def _await_return(self, communicator: Communicator) -> None:
         if communicator.timer is None and communicator.scope is not None:
             loop = asyncio.get_running_loop()
             communicator.timer = loop.call_later(self.patience.rejoin, self._not_back, communicator)
 
-    def _take_back(self, client: _Client, use: Use) -> None:
+    def _take_back(self, client: Client, use: Use) -> None:
         """A participant is gone before its request was granted: the others wait for it to come back and ask again."""
         communicator, key, timer = self._granting.pop(use)
         timer.cancel()
@@ -201,15 +181,15 @@ class Server:
                 other.uses.discard(use)
                 self._wait(communicator, key).clients[other] = None
 
-    def _wait(self, communicator: _Communicator, key: tuple[int, int]) -> _Waiting:
+    def _wait(self, communicator: Communicator, key: tuple[int, int]) -> Waiting:
         """Those who wait for a collective's other participants."""
         waiting = communicator.asked.get(key)
         if waiting is None:
             timer = asyncio.get_running_loop().call_later(self.patience.wait, self._too_long, communicator, key)
-            waiting = communicator.asked[key] = _Waiting({}, timer)
+            waiting = communicator.asked[key] = Waiting({}, timer)
         return waiting
 
-    def _not_back(self, communicator: _Communicator) -> None:
+    def _not_back(self, communicator: Communicator) -> None:
         away = communicator.size - len(communicator.clients)
         communicator.timer = None
         for client in {client: None for waiting in communicator.asked.values() for client in waiting.clients}:
@@ -217,28 +197,28 @@ class Server:
                 client, "away", f"{away} of the {communicator.size} ranks of {communicator.name} did not come back"
             )
 
-    def _settle(self, communicator: _Communicator, key: tuple[int, int]) -> None:
+    def _settle(self, communicator: Communicator, key: tuple[int, int]) -> None:
         communicator.asked.pop(key).timer.cancel()
 
-    def _refuse(self, client: _Client, reason: str, why: str) -> None:
+    def _refuse(self, client: Client, reason: str, why: str) -> None:
         if not client.ended:
             self.metrics.refused(reason)
-            self._end(client, why)
+            self._end(client, f"{_CODES[reason]} {why}")
 
-    def _send(self, client: _Client, data: bytes) -> None:
+    def _send(self, client: Client, data: bytes) -> None:
         if (why := client.send(data)) is not None:
-            self._refuse(client, "unread", why)
+            self._refuse(client, "limit", why)
             client.writer.transport.abort()
 
     # --- messages ------------------------------------------------------------------------------
 
-    def _take(self, client: _Client, message: Checkin | Request) -> None:
+    def _take(self, client: Client, message: Checkin | Request) -> None:
         if isinstance(message, Checkin):
             self._check_in(client, message)
         else:
             self._ask(client, message)
 
-    def _check_in(self, client: _Client, message: Checkin) -> None:
+    def _check_in(self, client: Client, message: Checkin) -> None:
         known = self.communicators.get(message.communicator)
         if known is None:
             members = message.members or tuple(self.members.get(message.communicator, ()))
@@ -249,7 +229,7 @@ class Server:
                 )
             if members and len(members) != message.size:
                 raise ScopeError(f"communicator {message.communicator} has {len(members)} ranks, not {message.size}")
-            known = _Communicator(message.communicator, message.size, members=members)
+            known = Communicator(message.communicator, message.size, members=members)
         elif known.size != message.size or (message.members and message.members != known.members):
             raise ScopeError(f"communicator {message.communicator} is registered with other ranks")
         if client in known.clients:
@@ -257,7 +237,7 @@ class Server:
         if len(known.clients) == known.size:
             raise ScopeError(f"communicator {message.communicator} is complete with {known.size} ranks")
         if len(client.communicators) >= MOST_JOINED:
-            raise ScopeError(f"it is in {MOST_JOINED:,} communicators")
+            raise _TooMuch(f"it is in {MOST_JOINED:,} communicators")
         rank = self.hosts.rank(client.address, message.local_rank) if self.hosts and not known.members else None
         if rank is not None and rank in known.clients.values():
             raise ScopeError(f"rank {rank} is in communicator {message.communicator} already")
@@ -268,7 +248,7 @@ class Server:
         if len(known.clients) == known.size:
             self._complete(known, client)
 
-    def _complete(self, known: _Communicator, last: _Client) -> None:
+    def _complete(self, known: Communicator, last: Client) -> None:
         """All ranks have registered. Who has registered again after a break is told alone: the others know."""
         told = [last] if known.scope is not None else list(known.clients)
         if known.timer is not None:
@@ -279,13 +259,13 @@ class Server:
             known.scope, known.refused = self.scopes.of(members), None
         except ScopeError as error:  # one for setting up, say: it may register, and not ask
             if known.refused is None:
-                self.log(f"communicator {known.name} can have no circuits: {error}")
+                self.log(f"OPUS761 communicator {known.name} can have no circuits: {error}")
             known.scope, known.refused = Scope(inside=False), str(error)
         answer = checked_in(known.name, inside=known.scope.inside)
         for one in told:
             self._send(one, answer)
 
-    def _ask(self, client: _Client, message: Request) -> None:
+    def _ask(self, client: Client, message: Request) -> None:
         communicator = self.communicators.get(message.communicator)
         if communicator is None or client not in communicator.clients:
             raise ScopeError(f"it asks for communicator {message.communicator}, for which it has not registered")
@@ -304,7 +284,7 @@ class Server:
         if (communicator.name, *key) in client.open:
             raise ScopeError(f"it asks twice for collective {message.counter} of communicator {communicator.name}")
         if len(client.open) >= MOST_OPEN:
-            raise ScopeError(f"it has {MOST_OPEN} requests that wait")
+            raise _TooMuch(f"it has {MOST_OPEN} requests that wait")
         client.open.add((communicator.name, *key))
         for use in [use for use in client.uses if use.parts != parts and use not in self._granting]:
             client.uses.discard(use)  # it has gone on, so that those circuits may go
@@ -318,7 +298,7 @@ class Server:
             self._settle(communicator, key)
             self._grant(communicator, key, scope, parts, list(waiting.clients), alone=message.pair is not None)
 
-    def _too_long(self, communicator: _Communicator, key: tuple[int, int]) -> None:
+    def _too_long(self, communicator: Communicator, key: tuple[int, int]) -> None:
         waiting = communicator.asked.pop(key)
         seconds = f"{self.patience.wait:g} s"
         why = f"only {len(waiting.clients)} ranks of {communicator.name} asked for collective {key[1]} in {seconds}"
@@ -327,11 +307,11 @@ class Server:
 
     def _grant(
         self,
-        communicator: _Communicator,
+        communicator: Communicator,
         key: tuple[int, int],
         scope: Scope,
         parts: tuple[int, ...],
-        clients: Sequence[_Client],
+        clients: Sequence[Client],
         *,
         alone: bool,
     ) -> None:
