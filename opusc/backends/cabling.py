@@ -52,6 +52,7 @@ class _Patch:
     ingress: int
     egress: int
     jacks: tuple[str, ...]  # on the way, through patch panels
+    length: int | None = None  # mm, where the program states it of this cable
 
     @property
     def position(self) -> int:
@@ -74,7 +75,8 @@ class _Target:
 
     def project(self, plan: Plan) -> Iterator[PatchList]:
         patches = list(_patches(plan))
-        form = _Form(plan, max((len(patch.jacks) for patch in patches), default=0))
+        jacks = max((len(patch.jacks) for patch in patches), default=0)
+        form = _Form(plan, jacks, lengths=any(patch.length is not None for patch in patches))
         yield PatchList(f"{self.name}/cabling.csv", form.csv_columns, tuple(map(form.csv_row, patches)))
         mine: dict[int, list[_Patch]] = {switch.index: [] for switch in plan.switches}
         for patch in patches:
@@ -112,7 +114,8 @@ class _Target:
 class _Form:
     """Which columns the optics and the matrix ask for, and the cells of a cable in them."""
 
-    def __init__(self, plan: Plan, jacks: int) -> None:
+    def __init__(self, plan: Plan, jacks: int, *, lengths: bool = False) -> None:
+        self._length = ("length",) * lengths
         kind = plan.switches[0].kind
         self.per_node = plan.model.cluster.gpus_per_node
         self.duplex = plan.model.cluster.rail_nic.optics is Optics.DUPLEX
@@ -123,7 +126,7 @@ class _Form:
         ends = ("transmit to", "receive from") if self.duplex else ("to",)
         panels = tuple(f"jack {number}" for number in range(1, jacks + 1))
         more = ("side",) * self.sided + ("receive",) * self.two_positions
-        self.csv_columns = ("rail", "node", "gpu", "port", *panels, "switch", "position", *more, *ends)
+        self.csv_columns = ("rail", "node", "gpu", "port", *panels, "switch", "position", *more, *ends, *self._length)
         self.shared = len(plan.switches[0].rails) > 1
         rail = ("rail",) * self.shared
         self.sheet_columns = (_DONE, "position", *ends, *reversed(panels), *rail, "node", "gpu", "port")
@@ -141,7 +144,9 @@ class _Form:
         node, gpu = divmod(patch.gpu, self.per_node)
         more = ("A" if patch.egress < 0 else "B",) * self.sided + (str(patch.egress),) * self.two_positions
         nic = (str(patch.rail), str(node), str(gpu), str(patch.port))
-        return (*nic, *self._panels(patch), patch.switch.name, str(patch.position), *more, *self._ends(patch))
+        length = ("" if patch.length is None else f"{patch.length // 1000}.{patch.length % 1000:03}",)
+        ends = (*self._ends(patch), *length[: len(self._length)])
+        return (*nic, *self._panels(patch), patch.switch.name, str(patch.position), *more, *ends)
 
     def sheet_row(self, patch: _Patch) -> tuple[str, ...]:
         node, gpu = divmod(patch.gpu, self.per_node)
@@ -155,11 +160,12 @@ def _patches(plan: Plan) -> Iterator[_Patch]:
     gpus, ports = np.nonzero(cabling.switch >= 0)
     rails = rail_of(plan.model.job, gpus.astype(np.int32)).tolist()
     per_node = plan.model.cluster.gpus_per_node
-    jacks = {(c.node * per_node + c.gpu, c.port): c.jacks for c in plan.model.fabric.cabling.cables}
+    stated = {(c.node * per_node + c.gpu, c.port): c for c in plan.model.fabric.cabling.cables}
     ends = (array[gpus, ports].tolist() for array in (cabling.switch, cabling.ingress, cabling.egress))
     for gpu, port, rail, switch, ingress, egress in zip(gpus.tolist(), ports.tolist(), rails, *ends, strict=True):
-        way = jacks.get((gpu, port), ())
-        yield _Patch(gpu, port, rail, plan.switches[switch], ingress, egress, way)
+        cable = stated.get((gpu, port))
+        way, length = (cable.jacks, cable.length) if cable else ((), None)
+        yield _Patch(gpu, port, rail, plan.switches[switch], ingress, egress, way, length)
 
 
 def _by_title(plan: Plan) -> list[Switch]:

@@ -162,6 +162,19 @@ def test_cabling_files_say_how_long_each_cable_is(cell: str, tmp_path: Path) -> 
     assert found == {("dp", 0): ring, ("dp", 1): ring, ("pp", 0): join, ("pp", 1): join}
 
 
+def test_the_patch_list_has_the_lengths_and_gives_the_same_budget(tmp_path: Path) -> None:
+    text = cabled(tmp_path, "{}.25")
+    program = tmp_path / "program.opus"
+    program.write_text(text)
+    assert main(["compile", str(program), "-o", str(tmp_path / "build"), "-t", "cabling"]) == 0
+    written = (tmp_path / "build" / "cabling" / "cabling.csv").read_text()
+    assert written.splitlines()[0].endswith(",length")
+    assert written.splitlines()[1].endswith(",1.250")
+    before = paths(text, tmp_path)
+    (tmp_path / "cabling.csv").write_text(written)
+    assert paths(text, tmp_path) == before
+
+
 @pytest.mark.parametrize("cell", ["{} ft", "-{}", "{}.0001", "1e{}"])
 def test_a_length_that_is_none_is_told_with_its_row(cell: str, tmp_path: Path) -> None:
     with pytest.raises(CompileError) as error:
