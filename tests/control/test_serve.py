@@ -339,7 +339,7 @@ def test_hosts_tell_who_a_connection_is(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["127.0.1.1"], "it lists 1 nodes; the cluster has 16"),
+        (["127.0.1.1"], "it lists 1 of the 16 nodes"),
         (["127.0.1.1 # first", "", "127.0.1.1"], "node 0 and node 1 have the same address"),
     ],
 )
@@ -735,6 +735,38 @@ def test_more_ranks_than_open_files_are_refused(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, preexec_fn=few, timeout=60)
     assert done.returncode == 2
     assert "128 ranks need 192 open files, and the system allows 100" in done.stderr
+
+
+def test_rails_that_share_a_chassis_leave_each_other_alone() -> None:
+    from opusc.backends.polatis import BACKEND
+    from opusc.control.device import Patience as Tries
+    from opusc.control.goals import station_of
+    from opusc.control.serve.real import Real
+
+    small = opusc.compile(ROOT / "examples" / "quickstart" / "quickstart.opus")
+    assert [switch.rails for switch in small.switches] == [(0, 1)]
+    station, circuits = station_of(small, small.switches[0], BACKEND), RailCircuits(small)
+    real = Real(small, [station], {}, Tries())
+    for part in small.parts:
+        steps = [real._step(circuits.delta(rail, frozenset(), (part.index,))) for rail in (0, 1)]
+        first, second = (step.goals[0] for step in steps)
+        assert first.wanted
+        assert second.wanted
+        assert not first.wanted & second.wanted
+        assert len(first.wanted | second.wanted) == len(range(*small.rows(part.index).indices(len(small.circuits))))
+        assert not (first.gone or frozenset()) & (second.wanted | (second.gone or frozenset()))
+        ports = set(small.cabling.ingress[small.gpu_of_rank[::2]].ravel().tolist())  # of even GPUs: rail 0
+        assert {small_in for small_in, _ in first.wanted} <= {station.names[port] for port in ports if port > 0}
+
+
+def test_a_switch_that_is_not_served_is_never_acknowledged(tmp_path: Path) -> None:
+    from opusc.control.device import Patience as Tries
+    from opusc.control.serve.real import Real
+
+    small = opusc.compile(written(tmp_path, 1))
+    real = Real(small, [], {}, Tries())
+    with pytest.raises(SwitchFailure, match="none of the switches that `--switch` names"):
+        asyncio.run(real.change(RailCircuits(small).delta(0, frozenset(), (0,))))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Hosts:
             node += 1
         expected = plan.model.cluster.node_count
         if node != expected:
-            raise HostsError(f"it lists {node:,} nodes; the cluster has {expected:,}")
+            raise HostsError(f"it lists {node:,} of the {expected:,} nodes of the cluster")
 
     def rank(self, address: str, local_rank: int) -> int:
         """The rank of a client. Raises HostsError."""

@@ -55,6 +55,9 @@ class Real:
 
     def _change(self, delta: Delta) -> None:
         step = self._step(delta)
+        known = {station.switch.index for station in self._stations[delta.rail]}
+        for index in sorted({row[0] for row in delta.connect.tolist()} - known):
+            raise SwitchFailure(f"{self._plan.switches[index].name} is none of the switches that `--switch` names")
         locks = [self._turns[index] for index in sorted(step.goals)]
         for lock in locks:
             lock.acquire()

@@ -6,6 +6,7 @@ they are in. Two ranks of neighbouring stages, or a whole pipeline with the numb
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from opusc.plan.plan import Plan, Scoping
 from opusc.plan.ranks import grid_of, groups, rail_of
@@ -32,6 +33,7 @@ class Scopes:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self._cached = lru_cache(maxsize=4096)(self._parts)  # bounded: a stranger may try many
         self._phase_of: dict[frozenset[int], int] = {}
         self._joins = [phase.index for phase in plan.phases if phase.scoping is Scoping.JOIN and phase.instances]
         for phase in plan.phases:
@@ -62,6 +64,9 @@ class Scopes:
 
     def parts(self, scope: Scope, pair: int | None) -> tuple[int, ...]:
         """The parts that a request of a communicator needs lit. Raises ScopeError."""
+        return self._cached(scope, pair)
+
+    def _parts(self, scope: Scope, pair: int | None) -> tuple[int, ...]:
         plan = self.plan
         phase = plan.phases[scope.phase]
         wanted = scope.stages
