@@ -17,8 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from opusc.backends import astra_matrices
+from opusc.backends import astra_bundle, astra_matrices
+from opusc.backends.astra_files import LINK_LATENCY_NS
 from opusc.backends.astra_matrices import GB, State, decimal_text
+from opusc.backends.astra_run import Run, run_of
 from opusc.backends.base import Options, Unreadable
 from opusc.backends.stagewise import StageParts, stage_parts
 from opusc.diagnostics import Diagnostics, Label
@@ -30,9 +32,6 @@ __all__ = ["BACKEND", "LINK_LATENCY_NS", "NETWORK", "SCHEDULES", "AstraSim", "Ne
 
 SCHEDULES = "astra-sim/schedules.txt"
 NETWORK = "astra-sim/network.yml"
-
-#: Latency of every link in the published runs, ns (`network.yml` of figures 12-15; ASTRA-sim's HGX-H100 sample).
-LINK_LATENCY_NS = Fraction("936.25")
 
 _PS_PER_NS = 1000
 
@@ -52,7 +51,7 @@ class Network:
 @dataclass(frozen=True)
 class AstraSim:
     name: str = "astra-sim"
-    summary: str = "circuit schedules and network.yml of the published reconfigurable ASTRA-sim backend"
+    summary: str = "run directory of the published reconfigurable ASTRA-sim: circuits, communicators, traces"
 
     def check(self, plan: Plan, options: Options, sink: Diagnostics) -> None:
         parts = stage_parts(plan, self.name, sink)
@@ -63,13 +62,16 @@ class AstraSim:
         _check_groups(plan, parts, sink)
         if sink.has_errors:
             return
-        size = astra_matrices.size(astra_matrices.schedule(plan, parts))
+        run = _run(plan)
+        _say_without_traces(plan, run, sink)
+        size = astra_matrices.size(astra_matrices.schedule(plan, parts)) + run.size(plan.world)
         if size > options.max_output:
             pp = parts.stages
             sink.error(
                 "OPUS603",
-                f"{SCHEDULES} would hold {1 << pp:,} matrices of {plan.world:,} x {plan.world:,} in {size:,} bytes, "
-                f"more than {options.max_output:,}",
+                f"target `astra-sim` would write {1 << pp:,} matrices of {plan.world:,} x {plan.world:,}"
+                f"{' and as many traces as ranks' if run.steps else ''} in {size:,} bytes, more than "
+                f"{options.max_output:,}",
                 plan.model.job.parallelism.at("pp"),
                 notes=[f"the simulator wants all 2^{pp} sets of joined stages"],
                 help="raise --max-output, or leave the target out (`-t plan` enumerates nothing)",
@@ -78,14 +80,17 @@ class AstraSim:
     def write(self, plan: Plan, options: Options) -> Iterator[tuple[str, Iterable[bytes]]]:
         yield SCHEDULES, astra_matrices.write(astra_matrices.schedule(plan, _parts(plan)))
         yield NETWORK, [_network_text(_network(plan), plan)]
+        yield from astra_bundle.write(plan, _run(plan))
 
     def project(self, plan: Plan) -> Iterator[object]:
         yield _network(plan)
+        yield from astra_bundle.project(plan, _run(plan))
         yield from astra_matrices.project(astra_matrices.schedule(plan, _parts(plan)))
 
     def read(self, directory: Path) -> Iterator[object]:
         network = _read_network(directory / NETWORK)
         yield network
+        yield from astra_bundle.read(directory, network.npus_count)
         yield from astra_matrices.read(directory / SCHEDULES, network.npus_count)
 
     def faults(self, plan: Plan, statement: object) -> Iterator[str]:
@@ -114,7 +119,22 @@ def _parts(plan: Plan) -> StageParts:
     return parts
 
 
+def _run(plan: Plan) -> Run:
+    return run_of(plan, astra_matrices.schedule(plan, _parts(plan)), _dark(plan.switches[0].kind))
+
+
 # --- refusals ------------------------------------------------------------------------------------
+
+
+def _say_without_traces(plan: Plan, run: Run, sink: Diagnostics) -> None:
+    """Without operations, or with some that the simulator cannot run on these circuits, there are no traces."""
+    reasons = [run.reason] if run.reason else [reason for reason, _ in run.refusals]
+    if reasons:
+        sink.warning(
+            "OPUS607", f"target `astra-sim` writes circuits and communicators, and no traces: {reasons[0]}",
+            plan.model.job.span, "what does it run?", notes=reasons[1:4],
+            help="state what `opusc simulate` needs: `model`, `batch`, `microbatches` and so on",
+        )  # fmt: skip
 
 
 def _check_numbers(plan: Plan, sink: Diagnostics) -> None:

@@ -107,6 +107,7 @@ CODES: dict[str, Code] = {
     "OPUS604": Code("number-missing", "The target needs a number that the program does not give"),
     "OPUS605": Code("ranks-not-in-format", "The target numbers or links the ranks in another way"),
     "OPUS606": Code("configurations-clash", "The target has configurations that the plan cannot hold"),
+    "OPUS607": Code("no-traces", "A run directory without traces"),
     "OPUS700": Code("no-way-to-a-switch", "The program does not say how a switch is reached"),
     "OPUS701": Code("one-address-for-two", "Two switches have one address"),
     "OPUS705": Code("wrong-export", "What a switch holds cannot be understood"),
