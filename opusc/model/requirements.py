@@ -45,7 +45,10 @@ PLANNED = COSTED | PER_PHASE
 def requirement(ev: Evaluator, node: tree.Require, scope: Scope) -> Requirement | None:
     """What becomes of a `require`; None when it fails or has no meaning, and the sink says so."""
     text = node.condition.span.text
-    node = replace(node, condition=_named(node.condition, scope))
+    try:
+        node = replace(node, condition=_named(ev, node.condition, scope))
+    except Stop:
+        return None
     needs = tuple(dict.fromkeys(name.text for name in _names(node.condition) if _measured(name, scope)))
     try:
         if needs:
@@ -78,15 +81,18 @@ def of_phase(name: str) -> tuple[str, str]:
     return measure, phase
 
 
-def _named(node: tree.Expression, scope: Scope) -> tree.Expression:
+def _named(ev: Evaluator, node: tree.Expression, scope: Scope) -> tree.Expression:
     """The expression with each `margin(dp)` as one name: what is measured of a phase is a result too."""
-    if isinstance(node, tree.Call) and isinstance(node.function, tree.Name) and len(node.arguments) == 1:
-        phase = _path(node.arguments[0])
-        if phase and node.function.text in PER_PHASE and _measured(node.function, scope):
-            return tree.Name(f"{node.function.text}({phase})", span=node.span)
+    if isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
+        name = node.function
+        if name.text in PER_PHASE and _measured(name, scope):
+            phase = _path(node.arguments[0]) if len(node.arguments) == 1 else ""
+            if not phase:
+                ev.fail("OPUS203", f"`{name.text}` is measured of one phase", node.span, f"`{name.text}(dp)`")
+            return tree.Name(f"{name.text}({phase})", span=node.span)
     if isinstance(node, tree.Binary):
-        return replace(node, left=_named(node.left, scope), right=_named(node.right, scope))
-    return replace(node, operand=_named(node.operand, scope)) if isinstance(node, tree.Unary) else node
+        return replace(node, left=_named(ev, node.left, scope), right=_named(ev, node.right, scope))
+    return replace(node, operand=_named(ev, node.operand, scope)) if isinstance(node, tree.Unary) else node
 
 
 def _path(node: tree.Expression) -> str:
@@ -184,7 +190,7 @@ def _check_limit(ev: Evaluator, name: str, limit: tree.Expression, scope: Scope)
         end = Span(limit.span.source, limit.span.end, limit.span.end)
         ev.fail(
             "OPUS202", f"`{name}` is a {dimension}; {shown(value)} has no unit", limit.span, "no unit",
-            help=f"write `{shown(value)} {unit}`", fix=[Edit(end, f" {unit}")],
+            help=f"write `{limit.span.text} {unit}`", fix=[Edit(end, f" {unit}")],
         )  # fmt: skip
     assert unit in UNITS or not unit
     ev.fail(

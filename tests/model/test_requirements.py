@@ -79,6 +79,13 @@ def test_results_of_the_time_model_wait() -> None:
         ("reconfigurations < 3 s", "OPUS203"),
         ("overhead", "OPUS203"),
         ("overheads < 3 %", "OPUS101"),
+        ("margin < 3", "OPUS202"),
+        ("margin(dp) > 3 dBm", "OPUS203"),
+        ("bandwidth(dp.shard) > 3 GB", "OPUS203"),
+        ("bandwidth(1 + 2) > 3 Gbps", "OPUS203"),
+        ("bandwidth(dp, pp) > 3 Gbps", "OPUS203"),
+        ("not (margin() > 3 dB)", "OPUS203"),
+        ("cost(dp) > 3 USD", "OPUS101"),
     ],
 )
 def test_their_limits_have_units(condition: str, code: str) -> None:
