@@ -27,12 +27,13 @@ class RailCircuits:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.excluded = lru_cache(maxsize=4096)(self._excluded)
         self._cached = lru_cache(maxsize=4096)(self._delta)  # bounded: a job asks for the same changes again and again
 
-    def excluded(self, parts: Iterable[int]) -> set[int]:
+    def _excluded(self, parts: tuple[int, ...]) -> frozenset[int]:
         """The parts that cannot hold beside these."""
-        chosen = set(parts)
-        return set().union(*(self.plan.excluded_with[part] for part in chosen)) - chosen
+        chosen = frozenset(parts)
+        return frozenset().union(*(self.plan.excluded_with[part] for part in chosen)) - chosen
 
     def delta(self, rail: int, holds: frozenset[int], parts: tuple[int, ...]) -> Delta:
         """The smallest change of a rail that holds these parts; whatever can hold beside `parts` is not touched."""

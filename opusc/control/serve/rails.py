@@ -62,6 +62,10 @@ class Emulated:
         return {(switch, *circuit) for (switch, _), circuit in self._circuit_at.items()}
 
 
+def _told(failure: str | None) -> None:
+    """In place of what was called, which holds the use in turn: nothing is left for the collector of cycles."""
+
+
 @dataclass(eq=False)
 class Use:
     """The use of parts by a communicator, from its request until its clients have gone on to other circuits.
@@ -108,7 +112,8 @@ class Use:
         if not self.waits_for:
             if self.failure is not None:
                 self.end()
-            self.done(self.failure)
+            done, self.done = self.done, _told
+            done(self.failure)
 
 
 @dataclass(eq=False)
@@ -131,14 +136,20 @@ class Rail:
         for use in list(self.pending):
             if use not in self.pending:
                 continue
-            parts, excluded = set(use.parts), self.circuits.excluded(use.parts)
-            going_on = any(other.name == use.name for part in parts for other in self.users.get(part, ()))
-            if self.held >= parts and not parts & self.moving and (going_on or not parts & reserved):
+            parts = use.parts
+            free = reserved.isdisjoint(parts)
+            if self.held.issuperset(parts) and self.moving.isdisjoint(parts) and (free or self._goes_on(use)):
                 self._grant(use)
-            elif not parts & reserved and not (parts | excluded) & self.moving and not self._used(excluded):
+                continue
+            excluded = self.circuits.excluded(parts)
+            if free and self.moving.isdisjoint(parts) and self.moving.isdisjoint(excluded) and not self._used(excluded):
                 self._start(use)
             else:
-                reserved |= parts | excluded
+                reserved.update(parts, excluded)
+
+    def _goes_on(self, use: Use) -> bool:
+        """Whether its communicator has these parts, and needs them for one collective more."""
+        return any(other.name == use.name for part in use.parts for other in self.users.get(part, ()))
 
     def in_the_way(self, use: Use) -> set[Use]:
         """Who uses parts that exclude those of a request that waits."""
