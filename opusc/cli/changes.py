@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opusc.control.device import Held
     from opusc.plan.plan import Plan
 
-__all__ = ["circuit_of_others", "step_text", "taken_by"]
+__all__ = ["step_text", "taken_by", "taking_option"]
 
 _SHOWN = 8  # circuits of a switch, and switches, that people read
 
@@ -42,7 +42,18 @@ def step_text(plan: "Plan", name: str, rows: Sequence[tuple["Station", "Change"]
     return out
 
 
-def circuit_of_others(text: str) -> tuple[str, tuple[str, str]]:
+def taking_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--take",
+        metavar="SWITCH:IN>OUT",
+        type=_circuit_of_others,
+        action="append",
+        default=[],
+        help="a circuit of others that may go",
+    )
+
+
+def _circuit_of_others(text: str) -> tuple[str, tuple[str, str]]:
     """`SWITCH:IN>OUT`."""
     switch, colon, pair = text.rpartition(":")
     ends = pair.split(">")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opusc import output
 from opusc.cli import terminal
-from opusc.cli.changes import circuit_of_others, step_text, taken_by
+from opusc.cli.changes import step_text, taken_by, taking_option
 from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.options import part_options, program_options
 from opusc.cli.tables import labelled
@@ -50,14 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--observed", metavar="STATE", required=True, help="a file (of the only switch), or a directory with one each"
     )
     part_options(parser)
-    parser.add_argument(
-        "--take",
-        metavar="SWITCH:IN>OUT",
-        type=circuit_of_others,
-        action="append",
-        default=[],
-        help="a circuit of others that may go",
-    )
+    taking_option(parser)
     parser.add_argument("-o", "--output", metavar="DIR", help="write the change of each switch there")
     program_options(parser)
 

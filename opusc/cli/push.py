@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from opusc.cli import terminal
 from opusc.cli.aims import aimed
-from opusc.cli.changes import circuit_of_others, step_text, taken_by
+from opusc.cli.changes import step_text, taken_by, taking_option
 from opusc.cli.compiling import Messages, compile_one, reported
 from opusc.cli.options import index, part_options, program_options
 from opusc.cli.reaching import reached, reaching_options
@@ -59,14 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--apply", action="store_true", help="change the switches")
     parser.add_argument("--offline", action="store_true", help="ask no switch: take them as empty, and show the change")
-    parser.add_argument(
-        "--take",
-        metavar="SWITCH:IN>OUT",
-        type=circuit_of_others,
-        action="append",
-        default=[],
-        help="a circuit of others that may go",
-    )
+    taking_option(parser)
     reaching_options(parser)
     parser.add_argument("--log", metavar="FILE", help="append what is done, a JSON line each")
     program_options(parser)
