@@ -29,7 +29,11 @@ cluster c {{
 fabric f {{
   cluster = c
   rail_by = local_rank
-  switch  = switches.generic {{ matrix = {matrix}, radix = 1024, reconfigure = {{ settle = {settle} ms, relock = 0 ms }} }}
+  switch  = switches.generic {{
+    matrix      = {matrix}
+    radix       = 1024
+    reconfigure = {{ settle = {settle} ms, relock = 0 ms }}
+  }}
 }}
 
 job j {{
