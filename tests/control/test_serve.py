@@ -533,6 +533,52 @@ def test_a_client_that_reads_nothing_is_ended(plan: Plan) -> None:
     assert any("does not read its answers" in line for line in log)
 
 
+def test_a_fault_of_our_own_ends_those_that_need_the_change_and_not_the_rail(plan: Plan) -> None:
+    class Faulty(Recorded):
+        async def change(self, delta: Delta) -> None:
+            if not self.asked:
+                self.asked.append((delta.rail, ()))
+                raise ZeroDivisionError("seeded")
+            await super().change(delta)
+
+    async def work(server: Server, port: int) -> None:
+        for expected in ("", "CONFIG_ACK;dp_0"):
+            ranks = await registered(port, "dp_0", members(plan, "dp")[0])
+            for rank in ranks:
+                rank.send("CONFIG_REQ;dp_0,5,1")
+            assert {await rank.next() for rank in ranks} == {expected}
+            await asyncio.sleep(0.05)
+
+    log = serving(plan, work, Faulty())
+    assert len([line for line in log if "OPUS764" in line and "ZeroDivisionError('seeded')" in line]) == 4
+
+
+def test_a_switch_that_could_not_be_put_back_is_asked_again(plan: Plan) -> None:
+    class Lost(Recorded):
+        async def change(self, delta: Delta) -> None:
+            self.asked.append((delta.rail, delta.parts))
+            if len(self.asked) == 2:
+                raise SwitchFailure("gone", lost=True)
+
+    switches = Lost()
+
+    async def work(server: Server, port: int) -> None:
+        ring = await registered(port, "dp_0", members(plan, "dp")[0])
+        for rank in ring:
+            rank.send("CONFIG_REQ;dp_0,5,1")
+        for rank in ring:
+            assert await rank.next() == "CONFIG_ACK;dp_0"
+        for rank in ring:
+            rank.writer.close()
+        two = await registered(port, "pp_0", members(plan, "pp")[0][:2])
+        for rank in two:
+            rank.send("CONFIG_REQ;pp_0,11,1")
+        assert [await rank.next() for rank in two] == [""] * 2
+        assert server.rails[0].held == set(), "nobody knows whether the ring is there"
+
+    serving(plan, work, switches)
+
+
 def test_connections_that_do_not_register_or_are_too_many_are_ended(plan: Plan) -> None:
     async def work(server: Server, port: int) -> None:
         good = await registered(port, "dp_0", members(plan, "dp")[0])

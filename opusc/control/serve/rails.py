@@ -180,6 +180,9 @@ class Rail:
             failure = str(error)
             if error.lost:
                 self.held -= {*delta.gone, *delta.parts}
+        except Exception as error:  # a fault of opusc: the rail must not wait for ever, nor be taken to hold anything
+            failure = f"opusc itself failed, {error!r}"
+            self.held -= {*delta.gone, *delta.parts}
         else:
             self.held = (self.held - set(delta.gone)) | set(delta.parts)
             self.changed(self.number, time.monotonic() - begun)
