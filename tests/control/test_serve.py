@@ -783,6 +783,37 @@ def test_more_ranks_than_open_files_are_refused(tmp_path: Path) -> None:
     assert "128 ranks need 192 open files, and the system allows 100" in done.stderr
 
 
+def test_the_command_changes_a_switch_for_ranks_as_the_shim_registers_them(tmp_path: Path) -> None:
+    """The whole way: addresses of nodes, numbers of ranks, requests, SCPI, acknowledgement."""
+    (tmp_path / "nodes.txt").write_text("\n".join(f"127.0.1.{node + 1}" for node in range(8)))
+    with scpi() as switch:
+        path = written(tmp_path, switch.port)
+        small = opusc.compile(path)
+        command = [sys.executable, "-m", "opusc", "serve", str(path), "--listen", "127.0.0.1:0", "--apply"]
+        command += ["--over", "scpi", "--hosts", str(tmp_path / "nodes.txt")]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        assert "real switches" in line
+        port = int(line.split("127.0.0.1:")[1].split(":")[0])
+        ranks = [
+            socket.create_connection(("127.0.0.1", port), 20, (f"127.0.1.{rank + 1}", 0)) for rank in range(small.world)
+        ]
+        for verb, answer in (("COMM;{},2,0", "CHECKIN_ACK;{},0"), ("CONFIG_REQ;{},5,1", "CONFIG_ACK;{}")):
+            for at, group in enumerate(members(small, "dp")):
+                for rank in group:
+                    ranks[rank].sendall(f"{verb.format(at)}\n".encode())
+            for at, group in enumerate(members(small, "dp")):
+                for rank in group:
+                    assert ranks[rank].recv(100).decode() == f"{answer.format(at)}\n"
+        assert switch.pairs == wanted(path, "dp")
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=20)
+        for rank in ranks:
+            rank.close()
+    assert (running.returncode, err) == (0, "")
+
+
 def test_rails_that_share_a_chassis_leave_each_other_alone() -> None:
     from opusc.backends.polatis import BACKEND
     from opusc.control.device import Patience as Tries
