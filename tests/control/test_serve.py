@@ -796,21 +796,21 @@ def test_the_command_changes_a_switch_for_ranks_as_the_shim_registers_them(tmp_p
         line = running.stdout.readline()
         assert "real switches" in line
         port = int(line.split("127.0.0.1:")[1].split(":")[0])
-        ranks = [
+        clients = [
             socket.create_connection(("127.0.0.1", port), 20, (f"127.0.1.{rank + 1}", 0)) for rank in range(small.world)
         ]
         for verb, answer in (("COMM;{},2,0", "CHECKIN_ACK;{},0"), ("CONFIG_REQ;{},5,1", "CONFIG_ACK;{}")):
             for at, group in enumerate(members(small, "dp")):
                 for rank in group:
-                    ranks[rank].sendall(f"{verb.format(at)}\n".encode())
+                    clients[rank].sendall(f"{verb.format(at)}\n".encode())
             for at, group in enumerate(members(small, "dp")):
                 for rank in group:
-                    assert ranks[rank].recv(100).decode() == f"{answer.format(at)}\n"
+                    assert clients[rank].recv(100).decode() == f"{answer.format(at)}\n"
         assert switch.pairs == wanted(path, "dp")
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=20)
-        for rank in ranks:
-            rank.close()
+        for client in clients:
+            client.close()
     assert (running.returncode, err) == (0, "")
 
 
