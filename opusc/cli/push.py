@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--times", metavar="N", type=index, default=1, help="run the schedule so often; 0: until Ctrl-C (default: 1)"
     )
+    parser.add_argument("--dry-run", action="store_true", help="change nothing and show what would change (default)")
     parser.add_argument("--apply", action="store_true", help="change the switches")
     parser.add_argument("--offline", action="store_true", help="ask no switch: take them as empty, and show the change")
     taking_option(parser)
@@ -106,6 +107,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("say what to push: --phase NAME, or --schedule")
     if options.schedule and (options.stage is not None or options.step is not None):
         raise UsageError("--stage and --step belong to --phase")
+    if options.dry_run and options.apply:
+        raise UsageError("--dry-run changes nothing, so that nothing can be applied")
     if options.offline and options.apply:
         raise UsageError("--offline asks no switch, so that nothing can be applied")
 

@@ -80,6 +80,7 @@ def push(path: Path, *arguments: str) -> int:
 def test_without_apply_nothing_is_changed(tmp_path: Path, capsys: Capture) -> None:
     with scpi() as switch:
         path = written(tmp_path, switch.port)
+        assert push(path, "--phase", "dp", "--dry-run") == 0
         assert push(path, "--phase", "dp") == 0
         assert (switch.pairs, switch.asked) == (set(), [])
         said = capsys.readouterr().out
@@ -377,6 +378,7 @@ def test_credentials_come_from_the_environment(
         (["--phase", "dp", "--schedule"], "say what to push"),
         (["--schedule", "--stage", "1"], "--stage and --step belong to --phase"),
         (["--phase", "dp", "--offline", "--apply"], "--offline asks no switch"),
+        (["--phase", "dp", "--dry-run", "--apply"], "--dry-run changes nothing"),
         (["--phase", "dq", "--offline"], "the job has no phase `dq`; did you mean `dp`?"),
         (["--phase", "dp", "--offline", "--switch", "rails.rail[7]"], "did you mean `rails.rail[0]`?"),
         (["--phase", "dp", "--take", "3>4"], "should be SWITCH:IN>OUT"),

@@ -1,14 +1,17 @@
-"""Every document validates against a YANG model: yanglint accepts what is written, and refuses a seeded fault."""
+"""Every document validates against a YANG model: yanglint, and yangson for JSON, accept what is written, and refuse a
+seeded fault."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opusc.plan.plan import Plan
-from tests.real.conftest import program
+from tests.real.conftest import module, program
 
 YANG = Path(__file__).parent / "yang"
 Files = Callable[[str], tuple[Plan, Path]]
@@ -69,3 +72,44 @@ def test_whole_sets_validate(
     assert wrong != wholes[0].read_text()
     broken = document(wrong) if suffix == "json" else document(wrong).replace("</egress>", "</egres>")
     assert yanglint(model, broken, suffix, tmp_path) != 0
+
+
+def data_model(file: str) -> Any:
+    """The model of one module, for yangson."""
+    text = (YANG / file).read_text()
+    name, revision, namespace = (
+        re.search(pattern, text)[1]  # type: ignore[index]
+        for pattern in (r"module (\S+)", r"revision (\S+)", r'namespace "([^"]+)"')
+    )
+    known = {"name": name, "revision": revision, "namespace": namespace, "conformance-type": "implement"}
+    library = {"ietf-yang-library:modules-state": {"module-set-id": "test", "module": [known]}}
+    return module("yangson").DataModel(json.dumps(library), (str(YANG),))
+
+
+@pytest.mark.parametrize(
+    ("target", "wire", "model", "suffix", "document", "fault"), [case for case in CASES if case[3] == "json"]
+)
+def test_a_second_validator_agrees(
+    target: str,
+    wire: str,
+    model: str,
+    suffix: str,
+    document: Callable[[str], str],
+    fault: tuple[str, str],
+    files: Files,
+) -> None:
+    _, folder = files(target)
+    known = data_model(model)
+
+    def valid(text: str) -> bool:
+        try:
+            known.from_raw(json.loads(document(text))).validate()
+        except module("yangson.exceptions").YangsonException:
+            return False
+        return True
+
+    wholes = [p for p in sorted((folder / wire).iterdir()) if not p.name.startswith("change-")]
+    assert len(wholes) > 5
+    for path in wholes:
+        assert valid(path.read_text()), path.name
+    assert not valid(wholes[0].read_text().replace(*fault))
